@@ -10,8 +10,6 @@ without keeping their cores busy (onnxruntime's default: busy), and a batch size
 answered; the input is ready.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

@@ -9,8 +9,6 @@ The loop does what an Offline run does: the model's own functions, on batches of
 answered or logged. Ways of calling are those of bare_model.py; only whole passes over the data set are counted.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import sys

@@ -10,8 +10,6 @@ fixed piece of work that each run times twice a second (`probe_mb_per_s` in resu
 above --most, which holds on a machine whose cores keep their speed.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import statistics

@@ -14,8 +14,6 @@ guidellm goes into a temporary environment (1.5 GB, minutes); --guidellm names o
         --model_info FOLDER/model.json --dataset FOLDER
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

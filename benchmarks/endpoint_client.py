@@ -12,8 +12,6 @@ the client's thread, is kept on one core. Each figure is the median of the round
     .venv-harness/bin/python benchmarks/endpoint_client.py --rounds=5 --requests=100000
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -17,8 +17,6 @@ is what the dependencies cost: of whole calls it cannot be, as a bare ``cm`` tak
 engine's repository of recipes of its own is left out.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

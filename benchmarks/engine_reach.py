@@ -7,8 +7,6 @@ made for the first time. A reader who follows such a call from start to end open
 that are only loaded cost time at start. ``--files`` lists the former, each with the number of calls into it.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -10,8 +10,6 @@ slurm       seconds per point that runs `true`, and per element of a plain array
 .venv-test/bin/python benchmarks/fleet_overhead.py --rounds=5
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import resource

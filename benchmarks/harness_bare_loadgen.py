@@ -10,8 +10,6 @@ target_latency in ms in the streams, target_qps elsewhere. Each query is answere
     slower)
 """
 
-from __future__ import annotations
-
 import array
 import sys
 from pathlib import Path

@@ -5,8 +5,6 @@ Run as its own process: harness_bare_onnxruntime.py MODEL THREADS SECONDS. Print
 operator. Nothing is gathered, logged or answered.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time

@@ -19,8 +19,6 @@ other load on the machine hits both. Without --model and --dataset a stand-in of
 output says so. Exit code 1 when a ratio is below the wanted one.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -1,7 +1,5 @@
 """Starts the harness, or another Python program, as a process of its own, for the benchmarks."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

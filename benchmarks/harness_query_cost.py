@@ -13,8 +13,6 @@ The time counts from the first query to LoadGen's flush. Prints microseconds of 
 rounds, and the part of the bare loop's rate. Exit code 0.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import statistics

@@ -5,8 +5,6 @@ The network has the layers of the digits model (3x3 convolution with 192 filters
 costs as much per image, but random weights.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -11,8 +11,6 @@ says little.
     .venv-harness/bin/python benchmarks/llm_speed.py --model_info FOLDER/model.json --dataset FOLDER
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import os

@@ -15,8 +15,6 @@ The reference runs unmodified in an environment of its own: --reference is a che
 --reference_python the interpreter with its libraries. Exit code 1 when a ratio is below the wanted one.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

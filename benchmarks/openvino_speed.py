@@ -8,8 +8,6 @@ with nothing else on it. Exit code 1 when a ratio is below the wanted one. Needs
 it.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -7,8 +7,6 @@ are made up, of 300 systems; folders and uploads are copies of one recorded call
 where a figure misses its limit. `--large` adds pages of 100,000 results, which take minutes to make.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

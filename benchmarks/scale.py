@@ -20,8 +20,6 @@ printed; ``--reference-big`` says how many recipes, because the other engine is 
 exceeded.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

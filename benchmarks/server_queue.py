@@ -11,8 +11,6 @@ of ResNet-50 on the machine of docs/benchmarks.md.
     late ones last                one by one; what cannot be in time any more waits until nothing else does
 """
 
-from __future__ import annotations
-
 import argparse
 import heapq
 import math

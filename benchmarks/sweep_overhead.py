@@ -12,8 +12,6 @@ Medians; `cm` is that of the Python that runs this, with this checkout as its on
 temporary folder.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

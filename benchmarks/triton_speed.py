@@ -15,8 +15,6 @@ runs it needs LoadGen, onnxruntime and tritonclient: that of the virtual environ
 Exit code 1 when a figure is worse than wanted.
 """
 
-from __future__ import annotations
-
 import argparse
 import statistics
 import sys

@@ -1,7 +1,5 @@
 """Loads the engine as the adapters do, and keeps tests away from the user's CM home."""
 
-from __future__ import annotations
-
 import compileall
 import functools
 import gc

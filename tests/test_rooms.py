@@ -1,7 +1,5 @@
 """The rooms of src/crowdperf: a room imports only rooms above it, and what other programs import of them is there."""
 
-from __future__ import annotations
-
 import ast
 from functools import cache
 

@@ -4,8 +4,6 @@ below each what `page.md` beside the record says about it in words.
 `page.md` has sections of these headings only, in this order; no section is needed.
 """
 
-from __future__ import annotations
-
 import re
 import textwrap
 from collections.abc import Iterator, Mapping

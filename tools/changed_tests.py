@@ -11,8 +11,6 @@ strings name, and the recipes that it names by alias or tags; a recipe's own cod
 imports, its dependencies are not. What is loaded by a computed name is found by its folder's or file's name.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import heapq

@@ -10,8 +10,6 @@ The patterns, what to write instead and the ceilings are in tools/words.yaml. Th
 - docstrings.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import gc

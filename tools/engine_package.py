@@ -3,8 +3,6 @@
 automation/ itself must not be on the path: it has packages of CM's names.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from pathlib import Path

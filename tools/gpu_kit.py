@@ -14,8 +14,6 @@ Everything goes to kit.json and logs.tar.gz in the folder, too; the exit code is
 only. Not run on hardware.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

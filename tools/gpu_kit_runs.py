@@ -1,7 +1,5 @@
 """The steps of the GPU kit that run the harness or watch the GPU as it does: see gpu_kit.py. Not run on hardware."""
 
-from __future__ import annotations
-
 import importlib.util
 import itertools
 import json

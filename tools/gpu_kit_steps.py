@@ -4,8 +4,6 @@ A step writes its rows into steps/STEP.jsonl of the folder as they are known. On
 ones and the times short: that shows that the kit works, and says nothing about speed. Not run on hardware.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import copy

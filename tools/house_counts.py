@@ -6,8 +6,6 @@ Works on packages that lie in recipe folders and on one package ``src/crowdperf`
 stands beside each figure. Lines are all lines of a file.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import json

@@ -1,7 +1,5 @@
 """A page of the docs with one table that a program makes, between two marks."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 python tools/make_architecture_page.py [--check]
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Mapping, Sequence

@@ -3,8 +3,6 @@
 python tools/make_audit_page.py [--check]
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -5,8 +5,6 @@ each benchmark in docs/reference/benchmarks/, and the tables of docs/howto/rules
 python tools/make_benchmark_pages.py [--check]
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import sys

@@ -5,8 +5,6 @@
 The lines are those of tests/docs/document_lines.yaml; what a line of make calls is asked of run-mlperf-make itself.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

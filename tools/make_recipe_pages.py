@@ -3,8 +3,6 @@
 python tools/make_recipe_pages.py [--check]
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

@@ -4,8 +4,6 @@ docs/reference/result-files.md, from tools/result_files.yaml, where the notation
     python tools/make_result_schemas.py [--check]
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -7,8 +7,6 @@ kind.
 Editors complete and check a recipe whose first line is the comment that ours have (docs/reference/recipe-schema.md).
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -7,8 +7,6 @@ A link to another file of the repository leads below the URL, and is plain text 
 site; docs/testing.md has more.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import posixpath

@@ -4,8 +4,6 @@ The one place of their order: tests/test_rooms.py holds the imports to it, tools
 Only files are read.
 """
 
-from __future__ import annotations
-
 import ast
 import sys
 from collections import Counter

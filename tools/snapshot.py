@@ -14,8 +14,6 @@ path, everywhere they are named; ``--ignore=PART`` and ``--ignore=PART:NAME`` (w
 differ. ``--rename=OLD=NEW`` is applied to the first picture. counts are shown, and never a difference.
 """
 
-from __future__ import annotations
-
 import argparse
 import difflib
 import fnmatch

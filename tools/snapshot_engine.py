@@ -5,8 +5,6 @@ codes and texts that a user of ``cm`` gets. Nothing is run: a plan changes nothi
 do something is the one that writes run.json, into a folder of its own.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import io

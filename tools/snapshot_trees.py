@@ -1,7 +1,5 @@
 """The gate's verdicts on the changed trees of a checkout's tests, and what is in its wheel. Part of ``snapshot.py``."""
 
-from __future__ import annotations
-
 import importlib
 import shutil
 import subprocess

@@ -22,8 +22,6 @@ CALLS, the one list written by hand, has the dependencies of recipes on recipes 
 the user asks for: the engine then answers that no recipe has these tags.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import os

@@ -5,8 +5,6 @@ its tags, a program), or uses a name of a statement that goes, a fixture by its 
 test left goes whole. Helpers and conftest.py are treated alike, and what they lose is lost to the tests.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """The file of a custom system: what it starts from, and its text. Pure."""
 
-from __future__ import annotations
-
 import json
 import re
 import textwrap

@@ -5,8 +5,6 @@ run-mlperf-inference gives results their table, page and record, and makes each 
 lists), and a single one without a folder of its own. A compliance test and a search for a target are made here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Hooks of check-mlperf-submission: the gate for submission trees as a recipe; `crowdperf/gate` does the work."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

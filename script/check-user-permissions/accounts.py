@@ -4,8 +4,6 @@ A process keeps the groups of its login: who was added to a group since then has
 group(5); ``getent`` (getent(1)) also knows users of a directory service.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from crowdperf.machine.probe import Machine

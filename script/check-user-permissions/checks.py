@@ -4,8 +4,6 @@ They answer the three troubles that the Azure submission's guide names for those
 a clone that belongs to root, a scratch space that nobody else may read), and what VirtualClient does without asking.
 """
 
-from __future__ import annotations
-
 import shlex
 
 from crowdperf.machine import host, mounts, packages

@@ -1,7 +1,5 @@
 """Rules of the recipe detect-cpu: the text of lscpu, /proc/cpuinfo and sysctl to one set of facts and CM's keys."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence

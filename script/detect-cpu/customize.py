@@ -3,8 +3,6 @@
 `sources.py` reads the system, `cpu_facts.py` and `limits.py` hold the rules, this module connects them.
 """
 
-from __future__ import annotations
-
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 

@@ -1,7 +1,5 @@
 """Rules of the recipe detect-cpu for memory, disk and control groups: text of system files to numbers and CM's keys."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping

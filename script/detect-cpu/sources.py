@@ -3,8 +3,6 @@
 Every function gives "" or 0 or () where a source is missing; what to make of that is decided in the other modules.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import shutil

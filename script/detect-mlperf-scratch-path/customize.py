@@ -4,8 +4,6 @@ The cache knows inputs, not the process environment: this recipe makes a tag of 
 in the cache is reused only for the folder that is asked for now.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Mapping

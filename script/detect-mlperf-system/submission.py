@@ -4,8 +4,6 @@ Keys: submission checker of mlcommons/inference (tools/submission/submission_che
 and all but those of ``MAY_BE_EMPTY`` need a value. What only the submitter knows stays empty, and is listed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from crowdperf.machine.system import System

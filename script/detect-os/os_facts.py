@@ -1,7 +1,5 @@
 """Rules of the recipe detect-os: from the text of system files to CM's env keys. Nothing here reads the system."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The commands that the doctor gives: recipes where there is one (they show or do the rest), else the exact words."""
 
-from __future__ import annotations
-
 from crowdperf.machine.findings import Command
 
 

@@ -1,7 +1,5 @@
 """Which backends a machine can run now, and one command for each thing that one lacks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 

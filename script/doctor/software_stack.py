@@ -1,7 +1,5 @@
 """Compatibility on a machine: driver, fabric manager, CUDA, cuDNN, TensorRT, torch."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """One sentence: which benchmarks this machine can run now, with what, and why not the others. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 
 from crowdperf.rules.benchmarks import RECORDS

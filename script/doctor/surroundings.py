@@ -1,7 +1,5 @@
 """What is around the computing: container engines, the rights of the user, the scratch space. Looks, and judges."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

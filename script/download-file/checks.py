@@ -1,7 +1,5 @@
 """Checksums of the recipe download-file: what is expected of a file, and whether it has it."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Mapping, Sequence

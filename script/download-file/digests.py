@@ -6,8 +6,6 @@ checked: which given checksum the file has, "" when none was given. A publisher 
 digest in here, kept by `cm lock script`, then tells the next download from another file.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """Rules of the recipe download-file for what is asked: from its inputs to one `FileRequest`."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The file `<name>.part` that a download grows in, its record beside it, and when its bytes may be used again."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import json

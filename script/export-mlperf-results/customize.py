@@ -1,7 +1,5 @@
 """Hooks of export-mlperf-results: all results of a database as files; with _static run.sh writes the pages."""
 
-from __future__ import annotations
-
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 

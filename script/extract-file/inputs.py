@@ -1,7 +1,5 @@
 """Rules of the recipe extract-file for what is asked: from its inputs to one `ExtractRequest`."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping

@@ -6,8 +6,6 @@ archive with one member that could touch anything outside the folder is refused 
 matter.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator

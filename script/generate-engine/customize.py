@@ -3,8 +3,6 @@
 The work is done by `python3 -m crowdperf.models.engines` in the benchmark's virtual environment.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

@@ -7,8 +7,6 @@ The durations follow LoadGen: Offline makes 1.1 x duration x rate samples, and a
 other scenarios go on until both the shortest duration and the fewest queries are reached.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Reads a call: model, scenarios, length of the runs, and the values that the user gives. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Hooks of generate-neuron-inputs: hand on the folder of the samples that run.sh wrote."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

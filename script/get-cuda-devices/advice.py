@@ -3,8 +3,6 @@
 Numbers and names: enum cudaError in driver_types.h of CUDA 13.0.
 """
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

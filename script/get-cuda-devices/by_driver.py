@@ -5,8 +5,6 @@ from the compute capability is taken from a table; what neither tells is "not kn
 recorded output.
 """
 
-from __future__ import annotations
-
 from crowdperf.machine import nvidia
 from crowdperf.machine.probe import Machine
 

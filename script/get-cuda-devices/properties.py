@@ -3,8 +3,6 @@
 Names and units are those that the CM tutorial of 2023 prints: memory in bytes, the clock in MHz with six decimals.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 

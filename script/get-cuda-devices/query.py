@@ -1,7 +1,5 @@
 """Compiles query.cu with a toolkit's nvcc and runs it, in a folder of its own."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import NamedTuple

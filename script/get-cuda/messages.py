@@ -1,7 +1,5 @@
 """What the recipe get-cuda says when it has no toolkit to give."""
 
-from __future__ import annotations
-
 import contextlib
 
 from crowdperf.machine import toolkits

@@ -1,7 +1,5 @@
 """Rules of the recipe get-cuda for what is asked: from CM's env to one `Request`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, cast

@@ -1,7 +1,5 @@
 """What the recipe get-cuda gives: CM's env keys and the state for a toolkit. Names as in cm4mlops' get-cuda."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from crowdperf.machine import toolkits, versions

@@ -7,8 +7,6 @@ the newest; the first on PATH.
 Rules of the recipe get-cuda: whether a driver runs a CUDA, and whether a cuDNN or TensorRT is made for it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 

@@ -4,8 +4,6 @@
 the recipe extract-file between the two hooks. Nothing is put into the system's CUDA.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

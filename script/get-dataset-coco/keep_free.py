@@ -8,8 +8,6 @@ Source of the rule: filter_coco_safe_images.py and create_safe_annotations.py in
 vision/classification_and_detection, b66003e1 of 2026-08-20.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

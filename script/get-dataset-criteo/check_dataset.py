@@ -1,7 +1,5 @@
 """Checks a copy of Criteo's day 23: the files of one form are there, with types and lengths that fit together."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

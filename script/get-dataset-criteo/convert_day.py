@@ -8,8 +8,6 @@ The dictionaries `day_fea_dict_0.npz` to `day_fea_dict_25.npz` (key `unique`) co
 for training: without them no row of a published model's tables can be told, so they must lie beside the text.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import sys

@@ -6,8 +6,6 @@ JSON lists, pickled tables (read by frames.py, which runs nothing of the file) a
 virtual environment with src on PYTHONPATH: the result is read as a run reads it.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -7,8 +7,6 @@ and stand-ins for pandas' classes, which keep the parts and do nothing. Any othe
 The parts of a table (pandas 1.3 to 3.0): DataFrame -> BlockManager -> blocks of (values, columns they fill) + axes.
 """
 
-from __future__ import annotations
-
 import gzip
 import importlib
 import pickle

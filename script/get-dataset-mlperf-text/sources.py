@@ -6,8 +6,6 @@ get-preprocessed-dataset-mlperf-deepseek-r1 of mlcommons/mlperf-automations (20d
 and the data set of deepseek-r1 without its calibration part.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -8,8 +8,6 @@ for a login, which is for people with a browser, the call ends and says how to g
 alone.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import os

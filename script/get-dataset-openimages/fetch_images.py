@@ -8,8 +8,6 @@ does: images in the order of their ids, categories numbered in the order of clas
 The images are fetched and their SHA-256 written down (images.sha256, downloads.json) by `listed_images` of the harness.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import json

@@ -5,8 +5,6 @@ docker), as of 2025; Podman's page; SUSE's and Arch's own packages (Docker's rep
 The installation commands were not run by this project.
 """
 
-from __future__ import annotations
-
 import re
 
 from crowdperf.machine import host, packages

@@ -3,8 +3,6 @@
 `requirement.py` holds the rules, `pip_tool.py` starts the chosen Python and its pip.
 """
 
-from __future__ import annotations
-
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 

@@ -1,7 +1,5 @@
 """Says quickly which package indexes can be reached, so that pip does not try for minutes to reach one that cannot."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import re

@@ -1,7 +1,5 @@
 """Asks the chosen Python for a package and lets its pip install it, one install per environment at a time."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import fcntl

@@ -1,7 +1,5 @@
 """Rules of the recipe get-generic-python-lib: what package is asked for, whether a version fits, options for pip."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import sys

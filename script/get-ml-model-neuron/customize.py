@@ -3,8 +3,6 @@
 The compiling is done by generate-engine,_neuron; here its file gets the documented name, with compile.json beside it.
 """
 
-from __future__ import annotations
-
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 

@@ -4,8 +4,6 @@ Nothing is run: the client takes 12 s of processor time to start. The version st
 (inference_endpoint-<version>.dist-info), the commit in direct_url.json beside it (PEP 610) or in the checkout.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

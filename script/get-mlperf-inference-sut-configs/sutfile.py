@@ -14,8 +14,6 @@ Rates in samples or queries per second, latencies in ms. A change is made under 
 two calls that record at the same time both find their value in it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The form is that of the CM community. The hardware's part is made of the names o
 the name of the host, which says who runs it. The implementation is always `crowdperf`: that is the program that runs.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

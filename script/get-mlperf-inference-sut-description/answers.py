@@ -5,8 +5,6 @@
 Only what a person said is remembered, so that no machine is described by another one's facts.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

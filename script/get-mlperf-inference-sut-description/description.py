@@ -4,8 +4,6 @@ The order: what the user gives now, what the user gave before, the run's own rec
 count only when the runs were made on this machine, because nobody else's cooling or memory is known here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

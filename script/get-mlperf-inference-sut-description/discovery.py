@@ -3,8 +3,6 @@
 Only what the machine says of itself; a virtual disk says its size and not its kind, so its kind stays open.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ Also the file with these questions that a user fills in, and the dialogue on a t
 checkers of mlcommons/inference at b66003e1 (August 2026; SYSTEM_DESC_* in constants.py, system_check.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 

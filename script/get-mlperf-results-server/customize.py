@@ -1,7 +1,5 @@
 """Hooks of get-mlperf-results-server: the environment is made by run.sh; its Python is given to who asks."""
 
-from __future__ import annotations
-
 from typing import Any
 
 PYTHON_KEY = "CM_MLPERF_RESULTS_SERVER_PYTHON"

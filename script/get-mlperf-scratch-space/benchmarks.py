@@ -4,8 +4,6 @@ Nothing here is a guess: a size has a source, or it is not there. Sizes are in b
 in powers of ten. ``advised`` is what MLCommons asks for in all (archives, intermediate files and logs included).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ carry a scratch space to another machine are printed, never run: low-power targe
 requires it, v4.1) get their data from a machine that prepared it.
 """
 
-from __future__ import annotations
-
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 

@@ -4,8 +4,6 @@ Nothing is made outside the scratch space and the ``build`` folder that the user
 removed, but links in ``build`` when the user says so.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shlex

@@ -1,7 +1,5 @@
 """Rules of get-mlperf-scratch-space: what the chosen benchmarks need, against what is free. Sizes in bytes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 

@@ -4,8 +4,6 @@ Source: NVIDIA's installation guide of the toolkit (NVIDIA/cloud-native-docs, co
 Arch has a package of its own. The commands are shown, never run; they were not run by this project.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 `toolkit.py` looks and chooses the way, `advice.py` judges and holds the commands that are shown and never run.
 """
 
-from __future__ import annotations
-
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 

@@ -9,8 +9,6 @@ Ways, and what each needs (NVIDIA Container Toolkit documentation, docker and po
     nv             apptainer run --nv             the driver alone, no toolkit
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple

@@ -6,8 +6,6 @@ installation guide (repositories by distribution), the Arch wiki (NVIDIA). The n
 this project, and not looked up in the archives.
 """
 
-from __future__ import annotations
-
 import re
 
 from crowdperf.machine.findings import Command, as_root

@@ -1,7 +1,5 @@
 """What is looked at before anything is said about the driver of a machine; the only module of the recipe that looks."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from crowdperf.machine import cpu, gpu_bus, host, nvidia, packages

@@ -5,8 +5,6 @@ version is not exactly the loaded driver's (Fabric Manager User Guide, NVIDIA); 
 Packages are usually installed by branch only, so an upgrade can part the two.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Hooks of get-onnxruntime-genai-builder: hand on the Python of the environment that run.sh filled."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -8,8 +8,6 @@ names of packages as Debian, Fedora, openSUSE and Homebrew build them. A distrib
 stands last.
 """
 
-from __future__ import annotations
-
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 

@@ -1,7 +1,5 @@
 """Finds the Python interpreters of a host and asks each what it is. Nothing is imported or installed by asking."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

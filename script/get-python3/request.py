@@ -1,7 +1,5 @@
 """Rules of the recipe get-python3 for what is asked: from CM's env to one `Request`, and the errors for the user."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Rules of the recipe get-python3 for versions: what order they have and whether one fits the limits asked for."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ units count in 1024 (its tests: ``1gb`` is 1073741824), ``SizeGreaterThan`` admi
 1 % of play. One thing differs: sizes are those of the space that is free, because nothing is formatted here.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import NamedTuple

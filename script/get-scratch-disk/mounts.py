@@ -4,8 +4,6 @@ Formats: /proc/mounts as fstab(5) and proc(5) describe it (octal escapes for bla
 (Documentation/ABI/stable/sysfs-block: ``partition``, ``slaves``, ``size`` in units of 512 bytes).
 """
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

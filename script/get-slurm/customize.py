@@ -1,7 +1,5 @@
 """Hooks of the recipe get-slurm: whether jobs can be submitted from here, and to what. Installs and changes nothing."""
 
-from __future__ import annotations
-
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 

@@ -3,8 +3,6 @@
 Formats as seen with Slurm 22.05.8 (sinfo(1), scontrol(1)).
 """
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

@@ -5,8 +5,6 @@ and, as root, `--quiet` change the system; `_user` installs into a virtual envir
 this one, so `--quiet` is the word of a user who asked for it.
 """
 
-from __future__ import annotations
-
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 

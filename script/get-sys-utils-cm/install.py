@@ -1,7 +1,5 @@
 """Rules of get-sys-utils-cm: the commands that install what is missing, and whether they may be run."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

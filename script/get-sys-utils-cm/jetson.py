@@ -4,8 +4,6 @@ Facts from mlcommons/inference_results_v0.7, closed/NVIDIA/scripts/install_xavie
 written for the 20.09 preview of CUDA-X on JetPack 4.4 and takes hours on the device. Never run by us, nor on hardware.
 """
 
-from __future__ import annotations
-
 from crowdperf.machine.findings import Command
 
 SCRIPT = "closed/NVIDIA/scripts/install_xavier_dependencies.sh of mlcommons/inference_results_v0.7"

@@ -7,8 +7,6 @@ archlinux.org/packages, pkgs.alpinelinux.org and formulae.brew.sh. A package tha
 default repositories is left out, because one unknown name fails the whole command. Only apt's names were tried by us.
 """
 
-from __future__ import annotations
-
 import csv
 import posixpath
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """TensorRT out of PyPI's wheels in a virtual environment: what pip gave."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

@@ -16,8 +16,6 @@ The network of the self-test: an ONNX file that adds its input to itself, writte
 The server's environment has no onnx. Field numbers are those of onnx.proto (onnx 1.17, IR version 8, opset 13).
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

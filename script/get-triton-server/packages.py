@@ -4,8 +4,6 @@ pip tells the digest of what it installs in its report only (PyPA, installation 
 to a file in the environment: the one that get-generic-python-lib keeps there, too.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

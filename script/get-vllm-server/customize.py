@@ -1,8 +1,6 @@
 """Hooks of get-vllm-server: refuse a GPU build that this machine's driver cannot run, and hand on the Python of the
 environment that run.sh filled."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -3,8 +3,6 @@
 `order.py` decides which run file; the recipe download-file gets and checks it; run.sh starts it.
 """
 
-from __future__ import annotations
-
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 

@@ -11,8 +11,6 @@
 tools/prepare.sh runs this file as a program: `python environment.py PYTHON FOLDER`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import hashlib

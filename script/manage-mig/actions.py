@@ -3,8 +3,6 @@
 Commands after the v0.7 README of NVIDIA's submission (steps 1, 2, 6, 7) and the MIG user guide. Not run on hardware.
 """
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence

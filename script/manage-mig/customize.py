@@ -3,8 +3,6 @@
 `slices.py` looks, `actions.py` holds the rules. What was there before is recorded before anything is run.
 """
 
-from __future__ import annotations
-
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 

@@ -7,8 +7,6 @@ mlcommons/inference_results_v2.0 (425a0d30), read 2026-11-28.
 Effects: starts processes, each in a group of its own, and ends all of them. Not run on hardware.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

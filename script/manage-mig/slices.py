@@ -10,8 +10,6 @@ Tables as NVIDIA's MIG user guide and drivers 450 to 570 print them:
     |  0    7    0   12345   C  python ...  nvidia-smi, "Processes": GPU, instance, compute instance, process
 """
 
-from __future__ import annotations
-
 import re
 from typing import Literal, NamedTuple
 

@@ -9,8 +9,6 @@ Source: NVIDIA's print_harness_result of the v0.7 results repository; the tree's
 metadata.json. Labels and published results are lines of our own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from crowdperf.kit.whole_file import read_object

@@ -4,8 +4,6 @@ A login never becomes part of a command, a file or a text: git gets it from a cr
 the environment of the git process (gitcredentials(7)).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field

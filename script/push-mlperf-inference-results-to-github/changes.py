@@ -4,8 +4,6 @@ Removed are files of a scenario that the submission holds too (a run that was re
 one submitter, and nobody has the results of all. Only `prune` removes the rest below <division>/<submitter>.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

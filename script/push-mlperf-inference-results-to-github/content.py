@@ -3,8 +3,6 @@
 Only `<division>/<submitter>/...` is pushed; anything else in the folder is named and left out.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import stat

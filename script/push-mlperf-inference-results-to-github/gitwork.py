@@ -6,8 +6,6 @@ are never downloaded. What git keeps of a push are two references: `refs/crowdpe
 when it was last fetched, and `refs/crowdperf/seen/<branch>`, what the user was last shown.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import subprocess

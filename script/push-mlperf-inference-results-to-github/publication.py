@@ -4,8 +4,6 @@ A push that the other side moved under (its branch got commits meanwhile) is mad
 those commits changed files that the push changes too: then nobody but the user can decide.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Reads what the user asked for out of the env and the inputs of a call, and makes the calls of other recipes of it."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

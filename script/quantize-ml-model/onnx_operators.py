@@ -5,8 +5,6 @@ so weights are not read. ModelProto.graph is field 7, GraphProto.node field 1, N
 (https://github.com/onnx/onnx/blob/main/onnx/onnx.proto, read 2026-11-21).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO

@@ -1,7 +1,5 @@
 """Remembers where figures come from: each one links to the file, the line and the SHA-256 of the log it stands in."""
 
-from __future__ import annotations
-
 from crowdperf.kit.html_page import Html, table, text
 from crowdperf.logs.run_facts import Evidence
 

@@ -1,7 +1,5 @@
 """Puts one report together: which results belong to it, its title, its parts. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

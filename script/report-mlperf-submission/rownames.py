@@ -1,7 +1,5 @@
 """What results and runs are called on one page, so that no two names are the same; which runs belong together. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

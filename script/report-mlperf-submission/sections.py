@@ -1,7 +1,5 @@
 """The parts of the report, each as finished HTML made of result rows. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

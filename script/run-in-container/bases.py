@@ -5,8 +5,6 @@ all platforms, as several public files had them; this project could not reach a 
 For an image that is not in the table no digest is invented: the engine resolves the tag before it builds.
 """
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

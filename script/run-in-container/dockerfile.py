@@ -7,8 +7,6 @@ reference and moby/buildkit's frontend/dockerfile/parser and shell (2025). Appta
 reads ``%post``, and ``{{`` parted, which stands for a variable of its templates (Apptainer 1.2 and newer).
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """What a container plan needs to know of the machine, its user and this checkout; this module looks only."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ Two stages, as ``make build_docker`` and ``make attach_docker`` of NVIDIA's MLPe
 tools and sources, ``user`` adds the account of the caller and runs the steps as that user.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from .request import CM_INSIDE, TOOLS, WORK, Request, Step

@@ -4,8 +4,6 @@ Sources: the reference pages of docker, podman-run(1), Apptainer's user guide, N
 (2025), and the Makefile of NVIDIA's MLPerf v0.7 results for the choice between nvidia-docker and ``--gpus``.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from .request import WORK, Request

@@ -1,7 +1,5 @@
 """From a request and the facts of a machine to the whole plan: image, command lines, notes. Pure."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """What is asked for, parsed once from the env keys of the recipe and checked whole."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping

@@ -5,8 +5,6 @@ folder of the cache, and what ``--save`` names. A container that was started to 
 every case, also when a command fails or the run is interrupted.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import json

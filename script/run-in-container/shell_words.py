@@ -4,8 +4,6 @@ What may not pass: control characters (a line break would begin a new line of a 
 layer of an image and the arguments of a program are seen by others).
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

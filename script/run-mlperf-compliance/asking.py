@@ -4,8 +4,6 @@ Also the inputs of app-mlperf-inference that make a test's run: those of the per
 what the harness had decided for it, so that both runs have the same settings.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

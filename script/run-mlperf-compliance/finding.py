@@ -1,7 +1,5 @@
 """Finds the finished performance runs below a folder and reads what is known of each. Changes nothing."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path

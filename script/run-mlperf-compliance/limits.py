@@ -4,8 +4,6 @@ With published models and data the limits are the rules'. With generated ones th
 itself is the reference, its accuracy run's score and its performance run's mean length.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from crowdperf.logs.accuracy_log import DamagedLog

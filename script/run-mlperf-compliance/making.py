@@ -3,8 +3,6 @@
 Each step is on disk before the next begins, so a call that is killed goes on where it was.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

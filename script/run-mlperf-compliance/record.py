@@ -7,8 +7,6 @@ A test is not made again that has passed with the same inputs beside the same ru
 verified when it was killed, is verified only.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass

@@ -10,8 +10,6 @@ The rules are in crowdperf/compliance/verification.py and answerchecks.py; score
 process-mlperf-accuracy.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What the recipe does beside measuring: trees from recorded runs, checks, the official viewer. Gives texts to show."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -3,8 +3,6 @@
 What a curve is stands in `crowdperf/curves`; `commands.py` checks and shows finished ones.
 """
 
-from __future__ import annotations
-
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 

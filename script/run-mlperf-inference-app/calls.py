@@ -1,7 +1,5 @@
 """The inputs of the recipes that a call of run-mlperf-inference-app makes. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 What is asked for is read in `request.py`, done in `steps.py` through the recipes below, whose inputs `calls.py` makes.
 """
 
-from __future__ import annotations
-
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 

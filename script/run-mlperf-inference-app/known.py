@@ -1,8 +1,6 @@
 """What there is to choose from beside the names of app-mlperf-inference: rounds of LoadGen, and what a backend is
 installed with. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

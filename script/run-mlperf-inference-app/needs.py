@@ -4,8 +4,6 @@ The closed and the network division ask for every scenario of the category and f
 those that are submitted. What is there is looked up by the caller.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path

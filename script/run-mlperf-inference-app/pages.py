@@ -1,7 +1,5 @@
 """Writes the README.md of each run of a call, where it does not already say what the run says. Effects."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

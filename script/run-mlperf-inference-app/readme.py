@@ -4,8 +4,6 @@ Made from the files of the run and from environment.json; it names neither the h
 home folder are written as `$HOME/...`.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The rules of the round decide the scenarios. Values that only the runs need (tar
 as they are; run-mlperf-inference checks them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -3,8 +3,6 @@
 Effects: calls other recipes, writes `sut.json`, and prints. Everything is decided in the modules beside this one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone

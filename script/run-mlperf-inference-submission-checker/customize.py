@@ -4,8 +4,6 @@ The community's recipe can skip parts of the check, and patches the official che
 neither, so inputs that ask for it are refused by name instead of being ignored.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What calls and runs are made with: what must be equal for an earlier run to count as the requested one. Pure."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """The lines of a run's user.conf, each with the words that say where its value comes from. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -3,8 +3,6 @@
 Pure: values and known names come in as arguments. Everything that is wrong is collected and shown at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path

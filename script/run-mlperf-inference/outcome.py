@@ -3,8 +3,6 @@
 Pure. The runs come as the harness described them (the contents of result.json and accuracy.json).
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

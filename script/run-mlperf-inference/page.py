@@ -4,8 +4,6 @@ It shows what results.json and environment.json contain, and each run's memory a
 The frame, the tables and the charts are those of `crowdperf/kit`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

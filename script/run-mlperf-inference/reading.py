@@ -1,7 +1,5 @@
 """What the words in run-mlperf-inference's inputs mean: NVIDIA's names, LoadGen's modes, origins of targets. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

@@ -4,8 +4,6 @@ The engine writes the record (`cm record script`: lock, journal, seals); this mo
 what the run was made with and which figures must be equal or near. A trouble with the record never spoils a run.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """How long the runs that are left take, from their least durations and from how long earlier runs took. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mean

@@ -12,8 +12,6 @@ differ only in what is made again (x); what is neither made again nor there is l
     nothing of this                                                                          x
 """
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

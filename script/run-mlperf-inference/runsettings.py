@@ -3,8 +3,6 @@
 The values are those of the part `run` of result.json, which says of each where it comes from.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -6,8 +6,6 @@ them, may answer many times faster. The first run stays as evidence in `<model>/
 place of a result; `first_attempt` in the last run's result.json says so, with the rates of the runs between.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ The only module here with effects. Each LoadGen run is a recipe call of its own,
 dependencies come from the cache after the first one.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import shutil

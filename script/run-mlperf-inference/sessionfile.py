@@ -9,8 +9,6 @@
 call works in it, so that no two calls go on with the same one.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Renders the outcomes of a call as plain text: aligned columns, no colour, every label and reason in words. Pure."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

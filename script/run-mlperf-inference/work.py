@@ -3,8 +3,6 @@
 Effects: makes the runs (`session.py`), writes the records and tells the user.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

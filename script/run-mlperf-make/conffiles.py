@@ -5,8 +5,6 @@ Effects: writes these three files. Source of names and keys: submission rules of
 mlcommons/inference_results_v0.7 (31060d57), read 2026-11-28.
 """
 
-from __future__ import annotations
-
 import shlex
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a plan asks of the machine, the registry and the workspace. Looks only; changes nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path

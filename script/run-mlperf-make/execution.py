@@ -4,8 +4,6 @@ Effects: calls recipes, makes links and folders below the workspace, prints. The
 those calls print whose output is the answer.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import sys

@@ -1,7 +1,5 @@
 """What is printed: help, information and plans; and the targets that call no recipe."""
 
-from __future__ import annotations
-
 import os
 import platform
 import subprocess

@@ -5,8 +5,6 @@ each part of a benchmark, each run that is kept, or once. Here are the values th
 cannot be done. `make plan TARGET=T` prints the list that `make T` makes; there is no other way to a recipe call.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence

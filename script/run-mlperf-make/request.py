@@ -1,7 +1,5 @@
 """Reads a call: the target, and the variables of the Makefile as inputs; tables.yaml says what they may be."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 A flag is used, known and without meaning here (said once), or refused before anything runs; tables.yaml has them.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -5,8 +5,6 @@ of a place counts. `make clean` removes noted links and nothing else; a real fil
 moment a call ends at, a view is there whole or not at all, and the next call makes it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

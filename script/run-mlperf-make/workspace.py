@@ -1,7 +1,5 @@
 """Makes a workspace: the folder of a submitter with its Makefile."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping

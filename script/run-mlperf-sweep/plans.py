@@ -1,7 +1,5 @@
 """The plan of a call: which points the engine has to plan, and what its plan says of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Makes what points need on this machine before they start, and locks it: nodes then need no network."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 

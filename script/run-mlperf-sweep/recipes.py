@@ -1,7 +1,5 @@
 """What the recipe of a sweep takes, as the engine knows it. Only a hook's process has the engine."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """A call of run-mlperf-sweep, checked whole: its file, which part of it, and how it is to be run."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -3,8 +3,6 @@
 What is to be done is decided in `crowdperf/fronts/virtualclient`, done in `running.py`, remembered in `statefile.py`.
 """
 
-from __future__ import annotations
-
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 

@@ -1,8 +1,6 @@
 """What stands for the files that VirtualClient copies over its clone for a system that NVIDIA's code does not know
 (GPUConfigFiles, `RequireCustomSystemSupport`): the configuration registry, with its own custom systems."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from crowdperf.fronts.nvidia import lookup

@@ -3,8 +3,6 @@
 Effects: calls recipes, writes the log folder, may clone. Everything is decided in `crowdperf/fronts/virtualclient`.
 """
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

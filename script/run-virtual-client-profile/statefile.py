@@ -4,8 +4,6 @@
  "done": ["0:Dependencies[1]"], "failed": {}, "env": {"CM_MLPERF_SCRATCH_PATH": "..."}}
 """
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Mapping
 from contextlib import AbstractContextManager

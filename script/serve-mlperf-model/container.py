@@ -5,8 +5,6 @@ toolkit; shared memory and memlock: the options that the start line of NVIDIA's 
 memlock and /lib/udev as AWS's container guide for Inf1 has them (awsdocs-neuron.readthedocs-hosted.com, read 2026-11).
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Sequence

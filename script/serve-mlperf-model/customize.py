@@ -3,8 +3,6 @@
 The server is started and ended by `python3 -m crowdperf.harness.backends.triton.serve` (run.sh).
 """
 
-from __future__ import annotations
-
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 

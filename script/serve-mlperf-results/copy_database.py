@@ -1,7 +1,5 @@
 """Copies a results database as it is at one moment, while others use it: DATABASE COPY. Standard library only."""
 
-from __future__ import annotations
-
 import contextlib
 import sqlite3
 import sys

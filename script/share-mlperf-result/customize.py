@@ -1,7 +1,5 @@
 """Hooks of share-mlperf-result: check the call before anything is installed; run.sh makes the bundle and sends it."""
 
-from __future__ import annotations
-
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 

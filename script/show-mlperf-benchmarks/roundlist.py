@@ -4,8 +4,6 @@ Everything comes from the round's table (`crowdperf.logs.round_tables`) and the 
 here.
 """
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterator
 from typing import Any

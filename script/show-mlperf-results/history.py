@@ -1,7 +1,5 @@
 """Results of earlier runs: found in folders, read from their results.json, filtered, and shown as a table."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

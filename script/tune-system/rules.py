@@ -4,8 +4,6 @@ Sources: the v0.7 README of NVIDIA's submission (transparent huge pages "always"
 clocks of a T4 locked at 1590 MHz), the manual of nvidia-smi (-pm, -lgc, -rgc). Not run on hardware with a GPU.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence

@@ -5,8 +5,6 @@
 - GPUs: ``nvidia-smi``. It does not tell whether clocks are locked: what was before a lock is taken for "not locked".
 """
 
-from __future__ import annotations
-
 import re
 from typing import Literal, NamedTuple
 

@@ -11,8 +11,6 @@ was made by a program. What else the file holds is kept.
                         "labels": {"run_1": "synthetic input, not an MLPerf result"}}}}}}
 """
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Mapping

@@ -9,8 +9,6 @@ from that moment on the update is finished by the next call, if this one does no
     <output>.update/plan.json         {"format": 1, "moves": [{"number": 3, "target": "..."}], "metadata": {...}, ...}
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

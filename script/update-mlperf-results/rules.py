@@ -5,8 +5,6 @@ repository), the inference rules of that round. Rounds since v2.0 have early sto
 verdict; v1.0 and v1.1 asked for the same counts as v0.7 (checker of tag v4.0, `min-queries`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from crowdperf.logs.run_facts import RunFacts, benchmark_behind

@@ -5,8 +5,6 @@ old runs of the folder  ─┐
 runs of the input       ─┘
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 

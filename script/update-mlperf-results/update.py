@@ -1,7 +1,5 @@
 """One update from the folders to the list of what changes: finds, judges, compares with what is there. Reads only."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The ``again:`` line of a failure is the command that was given, and it fails in the same way."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """Ours beside a repository that brings an engine of its own with the same UIDs, as mlcommons@cm4mlops does."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

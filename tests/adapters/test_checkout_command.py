@@ -1,7 +1,5 @@
 """./cm as users call it: by any path, prepared or not, and how what it prints can be typed again."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

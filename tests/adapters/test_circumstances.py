@@ -1,7 +1,5 @@
 """What a shell or a machine may do to ``cm``: an error in plain words, or no error at all, never "internal error"."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

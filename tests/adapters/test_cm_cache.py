@@ -1,7 +1,5 @@
 """``cm show|find|rm cache`` with the real ``cm``."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """``cm explain script`` and ``cm explain cache`` with the real ``cm``."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import shutil

@@ -1,7 +1,5 @@
 """``cm record|reproduce|diff script`` with the real ``cm``."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

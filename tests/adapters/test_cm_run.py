@@ -1,7 +1,5 @@
 """The console of ``cm run script``: one JSON object on stdout, the story on stderr, exit codes, signals, refusals."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

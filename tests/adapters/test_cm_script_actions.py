@@ -1,7 +1,5 @@
 """The actions of ``cm ... script`` besides run, on the console."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``cm ... utils`` as users and recipes call it."""
 
-from __future__ import annotations
-
 import re
 import zipfile
 

@@ -2,8 +2,6 @@
 skipped.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

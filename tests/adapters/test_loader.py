@@ -1,7 +1,5 @@
 """How ``cm`` finds the engine: one copy, found beside its adapter."""
 
-from __future__ import annotations
-
 import pytest
 from helpers import CHECKOUT, TemporaryHome, copy_engine
 

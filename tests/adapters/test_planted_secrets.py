@@ -1,7 +1,5 @@
 """Secrets that are planted wherever a run may meet one reach no file, no output and no answer of any action."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

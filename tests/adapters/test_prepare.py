@@ -1,7 +1,5 @@
 """tools/prepare.sh with real virtual environments: the usual way, without ensurepip, without pip, killed half-way."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

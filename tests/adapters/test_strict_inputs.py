@@ -1,7 +1,5 @@
 """Misspelt inputs on the console: recipes of a repository with ``inputs: strict`` refuse them before anything runs."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 

@@ -1,7 +1,5 @@
 """What a run leaves in the folder of the user: nothing of the engine's own, also while it runs and after Ctrl-C."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

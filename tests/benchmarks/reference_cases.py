@@ -11,8 +11,6 @@ Recorded on 2026-11-28 with torch 2.13.0 (CPU), numpy 2.4.6, OpenCV 5.0.0 and sc
 More cases than are kept here were compared: docs/benchmarks.md says how many.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

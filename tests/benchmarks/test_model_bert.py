@@ -1,7 +1,5 @@
 """BERT: what goes into the network and comes out, the network against Hugging Face's, ONNX against torch."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """DLRM v1 and v2 with Criteo: formats, samples, transforms and networks against independent formulas."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import shutil

@@ -1,7 +1,5 @@
 """GPT-J: its answers are those of Hugging Face's generate, alone and in a batch, in torch and in ONNX."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """resnet50 with ImageNet: the data set's files, both preprocessings, the network, published tensor names, the score."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """RNN-T: its features agree with torch and librosa, its search with one utterance after the other, ONNX with torch."""
 
-from __future__ import annotations
-
 import json
 import wave
 from collections.abc import Mapping

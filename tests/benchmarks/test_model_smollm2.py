@@ -1,7 +1,5 @@
 """smollm2: the data set's file, its reference answers, the score, and the model's recipe; and a run with LoadGen."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """3D-UNet and KiTS19: reading, preprocessing and windows against the official formulas, runtimes and batches agree."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """3D-UNet on BraTS 2019: reading, nnU-Net's preprocessing written down again, runtimes and batches agree, scores."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Both SSDs and BraTS's preparation give the numbers of the reference's own functions, on made inputs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

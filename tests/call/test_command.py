@@ -1,7 +1,5 @@
 """The command crowdperf: its words become those of cm, and what it does not know is refused with what it knows."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A wrong URL is found by one question that needs nothing but the standard library; the key is shown nowhere."""
 
-from __future__ import annotations
-
 import base64
 import datetime
 import ipaddress

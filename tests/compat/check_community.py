@@ -9,8 +9,6 @@ a clear refusal is counted and told, any other exception or a plan that takes mo
 ``--variations`` plans each recipe with each of its variations too, one at a time (the value of ``name.#`` is 1).
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib.util
 import os

@@ -12,8 +12,6 @@ Recipes may install Python packages into the environment that runs this tool, so
 (``python -m venv``, then cmind). It needs no network but a package index for ``pip``.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -11,8 +11,6 @@ with ``--deep`` every step is faked, as in a record made so.
 Prints one line a golden and a summary; exit status 1 when a golden differs that is not listed in ``KNOWN``.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import functools

@@ -20,8 +20,6 @@ tests/harness/scores/recorded.json, which the tests hold ours against.
 This program itself runs in the harness environment (.venv-harness).
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import subprocess

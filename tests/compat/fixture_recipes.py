@@ -5,8 +5,6 @@ recorded run; the last command is compared, those before it prepare the home. ``
 another engine and writes ``goldens/``, ``test_goldens.py`` runs them with this one.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -12,8 +12,6 @@ what each would resolve to. Compare a deep record with ``compare_goldens.py --de
 the engine says in words of its own (``error``, output), which is compared with nothing.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

@@ -1,7 +1,5 @@
 """The tool that loads and plans community recipes tells apart what it must, by its exit status and its lines."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What another CM engine did with the recipes of ``fixture_recipes.py``, this engine does too."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -4,8 +4,6 @@ What concerns a whole run is tested in this file with ``cm`` processes; the tabl
 tests elsewhere that show the rest, and checks that they are there.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import json

@@ -4,8 +4,6 @@ Each rule has a log that passes and mutations that fail. The texts of the files 
 (compliance/TEST07 and TEST09, mlcommons/inference b66003e1), recorded 2026-11-23.
 """
 
-from __future__ import annotations
-
 import json
 import struct
 from collections.abc import Iterable, Sequence

@@ -4,8 +4,6 @@ What the official script says of the same logs (compliance/TEST08/run_verificati
 recorded on 2026-11-23 by running it on the logs that this module makes.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import struct

@@ -8,8 +8,6 @@ was, the answer must be one that a user can act on, and the same request, asked 
 right result; entries that were finished before must still be there unless they were to be removed.
 """
 
-from __future__ import annotations
-
 import argparse
 import builtins
 import errno

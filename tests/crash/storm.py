@@ -11,8 +11,6 @@ what; the rules that must hold are in storm_checks.py. The seed fixes what is as
 interleave is up to the machine.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

@@ -6,8 +6,6 @@
 - When no process is left, no lock is held.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import time

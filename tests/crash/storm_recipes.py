@@ -6,8 +6,6 @@ The facts and the word also leave it as env. So a result of another request, a h
 processes wrote can all be told from a right one.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The sweep of failing system calls as a test: a part of it in every run of the suite, the whole one under --full."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What a killed or failing recipe leaves running must never write into the entry that the next run makes."""
 
-from __future__ import annotations
-
 import os
 import signal
 from pathlib import Path

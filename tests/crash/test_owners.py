@@ -4,8 +4,6 @@ An entry made with more than it is asked for serves several requests, each with 
 which runs between finding an entry and changing it, holds the processes of these tests at the moment that matters.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

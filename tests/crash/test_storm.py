@@ -1,7 +1,5 @@
 """The storm as a test: a short one in every run of the suite, the whole one under --full."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

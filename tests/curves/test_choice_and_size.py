@@ -1,7 +1,5 @@
 """Which points a curve has, and how many samples each issues."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """What the client is asked for, and how a call of it ends."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

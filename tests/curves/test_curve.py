@@ -1,7 +1,5 @@
 """Curves against a server that streams, by a stand-in of the client: made, stopped, resumed, laid out."""
 
-from __future__ import annotations
-
 import csv
 import json
 import signal

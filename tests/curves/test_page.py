@@ -1,7 +1,5 @@
 """The page, the table and the CSV of a curve: only measured valid points, every text as text."""
 
-from __future__ import annotations
-
 import csv
 import re
 from dataclasses import replace

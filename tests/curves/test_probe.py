@@ -1,7 +1,5 @@
 """What one question to the server finds out before a curve."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

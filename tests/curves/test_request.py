@@ -1,7 +1,5 @@
 """What a call asks for: every fault at once, and the points with what each is to do."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Tokens are counted by the tokenizer of the client, if its library is there."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -3,8 +3,6 @@
 The requests are real ones for get-ml-model-resnet50, which installs nothing for a folder with a model.json.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """docs/explanation/architecture.md: drawn from the imports; every module, function and folder in it exists."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

@@ -3,8 +3,6 @@
 That they are what the tool makes of the records is a test in tests/rules/test_records.py.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """CHANGELOG.md is in the form of Keep a Changelog, and fragments have the names that towncrier collects."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """docs/howto/from-nvidia.md and from-azure.md: every line of the two documents is planned, and with --full made."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """Follows docs/howto/add-recipe.md: the files it shows make a recipe that does what the page says."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

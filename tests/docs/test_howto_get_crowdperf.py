@@ -1,7 +1,5 @@
 """Types the commands of docs/howto/get-crowdperf.md, word by word; a small git repository stands for crowdperf."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The model.json that docs/howto/run-a-benchmark.md shows is one that the recipes take."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

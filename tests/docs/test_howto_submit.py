@@ -1,7 +1,5 @@
 """docs/howto/submit.md has every step, and quotes the refusals of the recipes; test_pages.py checks its commands."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Compares docs/howto/when-a-run-fails.md with what `cm` says when such a run fails."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """README.md and docs/: each command names recipes, variations and inputs that exist, and each link leads somewhere."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

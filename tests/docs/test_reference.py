@@ -1,7 +1,5 @@
 """The reference pages say what the code knows: the schema of recipes, the codes of the audit."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import subprocess

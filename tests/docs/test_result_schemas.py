@@ -3,8 +3,6 @@
 Files that the tests make themselves are held against them where they are made (`result_schemas.problems_below`).
 """
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path

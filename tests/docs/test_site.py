@@ -1,7 +1,5 @@
 """The documentation site: built as ./docs.sh does, every page in the navigation, every link leading somewhere."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -7,8 +7,6 @@ CROWDPERF_INFERENCE_CHECKOUT=<checkout of mlcommons/inference> both official che
 minutes.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

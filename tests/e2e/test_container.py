@@ -1,7 +1,5 @@
 """The targets of `make` inside a container of Podman, on a base image with the programs of this machine; no network."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """`make check_submission` on real runs of 600 s (of the tiny ResNet-50) makes the whole tree, and the gate takes it."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -5,8 +5,6 @@ process, `--env.`, inputs, the address of the repository), has real results belo
 tutorial from there: tree, gate, report, push. Then every file that was made is read.
 """
 
-from __future__ import annotations
-
 import base64
 import io
 import json

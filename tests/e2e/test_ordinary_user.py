@@ -3,8 +3,6 @@
 Run by root, the commands run as the user 65534 (nobody); run by anybody else, as that user.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -5,8 +5,6 @@ Tried with ``--full`` only, because each home installs everything once more.
 Needs the package index that pip is set up with, as the run itself does.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import subprocess

@@ -3,8 +3,6 @@
 Pictures of every page, width and colour scheme are left in the folder of CROWDPERF_SCREENSHOTS, for people to look at.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 Needs the package index that pip is set up with, as the run itself does.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -3,8 +3,6 @@
 Needs root, which is the first user; the second one is 65534 (nobody).
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -3,8 +3,6 @@
 About five minutes; nothing of this is in the ordinary ./test.sh, which may not install Triton.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -5,8 +5,6 @@ CROWDPERF_INFERENCE_CHECKOUT=<checkout of mlcommons/inference> both official che
 was made is kept in CROWDPERF_TUTORIAL_KEEP, where that is set.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

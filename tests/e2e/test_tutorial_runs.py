@@ -3,8 +3,6 @@
 The full test needs the package index that pip is set up with. Nothing is judged by its speed.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

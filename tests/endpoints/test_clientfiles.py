@@ -1,7 +1,5 @@
 """Readers of the client's files: figures and units, and all that is wrong with a file at once."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The edition's numbers, and a newer file of seed sets in their place."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

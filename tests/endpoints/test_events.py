@@ -1,7 +1,5 @@
 """What follows from events.jsonl is what the client computed; what does not follow is named."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

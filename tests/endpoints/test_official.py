@@ -1,7 +1,5 @@
 """MLCommons' checker and viewer: how they are run, with stand-ins; in --full, what the real ones say of our trees."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """Regions: the vectors of the rules, the edges, and what covers what."""
 
-from __future__ import annotations
-
 import pytest
 
 from crowdperf.endpoints.regions import Region, RegionError, regions_of, uncovered

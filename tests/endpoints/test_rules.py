@@ -1,7 +1,5 @@
 """The rules E1 to E19: each fires on the change that it is there for, and on nothing else."""
 
-from __future__ import annotations
-
 import shutil
 from collections import Counter
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """The page of the rules lists them all, in their words, and the numbers that the edition has."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """samples.csv keeps what every figure follows from, and no text."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 from pathlib import Path

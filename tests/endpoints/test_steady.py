@@ -1,7 +1,5 @@
 """The window of steady state follows from the events, and a claim is judged by it."""
 
-from __future__ import annotations
-
 import random
 import shutil
 from collections.abc import Sequence

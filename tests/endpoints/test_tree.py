@@ -1,7 +1,5 @@
 """The submission tree: what is in it, what is not, and what makes no curve."""
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import replace

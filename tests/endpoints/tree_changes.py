@@ -3,8 +3,6 @@
 The official verdicts were recorded on 2026-11-22 on a tree of real client runs, where they came out as listed here.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Values for tests of the pure layers: recipes, requests, parents and cache entries, all in memory."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Every action of the adapters has a help text, which fits a screen and begins with its call."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """What the last words of a program mean: every rule of the table with the words that real programs say."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

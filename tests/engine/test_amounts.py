@@ -1,7 +1,5 @@
 """Sizes and ages as people write them."""
 
-from __future__ import annotations
-
 import pytest
 from recipe_engine.actions.journals import parse_last
 from recipe_engine.rules.amounts import parse_age_s, parse_size_bytes, size_text, whole_number

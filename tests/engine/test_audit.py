@@ -1,7 +1,5 @@
 """Each kind of mistake is found where it stands, sound recipes give no finding, and our own recipes are sound."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """What is looked at before a step runs: containers, disk, the age of CM, choices of inputs, lifetimes of entries."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """cm show, find and rm cache, without the console."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """cm verify cache: every way in which an entry can differ from what its recipe made."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """cm gc, pin and unpin cache: what goes, what stays, what is asked, on real folders."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

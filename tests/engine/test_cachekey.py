@@ -1,7 +1,5 @@
 """Which cache entry serves which request."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

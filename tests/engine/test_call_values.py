@@ -1,7 +1,5 @@
 """The values in the env of a hook as texts, as yes or no by one table of words (the engine's), and its answers."""
 
-from __future__ import annotations
-
 import pytest
 from recipe_engine.rules.conditions import FALSE_WORDS, TRUE_WORDS
 

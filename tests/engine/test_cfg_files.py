@@ -1,7 +1,5 @@
 """Configuration files of ``cfg/`` folders, as ``load_cfg`` and ``select_cfg`` give them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What differs between two results is named, with how much; what is equal is not."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The helpers that recipes call on ``i['automation']``, with CM's arguments, answers and codes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Conditions of dependencies: the whole table of CM's rules, and what is not known yet."""
 
-from __future__ import annotations
-
 import pytest
 from recipe_engine.rules.conditions import KINDS, Answer, Condition, Kind, decide, holds
 from recipe_engine.rules.errors import ConditionError, MetaError

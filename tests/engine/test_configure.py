@@ -1,7 +1,5 @@
 """What wins over what: env, inputs, variations, versions, constants, and the changes to dependencies."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Lines that fit: cut texts, joined names, tables, the width of a listing, the commands in a text."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

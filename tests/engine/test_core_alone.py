@@ -4,8 +4,6 @@ Each can be deleted: its package, the package's name in ``recipe_engine/__init__
 and provenance are built on plan and go with it.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Processes of ``cm`` killed at every moment that matters, and the run after it. All processes are real."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """What a dependency is asked for and what it gets to see."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The index of cache entries: the same answers with and without its file, whoever writes the entries."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """What stands in the files of a cache entry, and what is noticed about declared files."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

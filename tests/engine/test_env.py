@@ -1,7 +1,5 @@
 """The env that flows between recipes: merging, placeholders, hiding, and what leaves a recipe."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

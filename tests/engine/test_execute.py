@@ -1,7 +1,5 @@
 """The order of everything in one run, what a dependency and a caller see, and how a run ends early."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

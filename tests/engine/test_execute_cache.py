@@ -1,7 +1,5 @@
 """Cached and uncached runs: what is reused, noticed, made again, left behind and kept secret. Real folders and bash."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

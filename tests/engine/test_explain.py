@@ -1,7 +1,5 @@
 """``cm explain script`` names who decided what, and says nothing that the engine does not do."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping

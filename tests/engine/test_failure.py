@@ -1,7 +1,5 @@
 """What a user sees of a failure: chain, command, end in words, last lines, one suggestion, the line to run again."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import signal

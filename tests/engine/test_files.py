@@ -1,7 +1,5 @@
 """Whole-file writes, and locks between real processes."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

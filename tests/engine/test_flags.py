@@ -1,7 +1,5 @@
 """Flags of the actions: one that the help of an action does not name is an error on the console."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

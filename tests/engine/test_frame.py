@@ -1,7 +1,5 @@
 """One step: what its hooks are given, and what it takes over from them."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """The base of the engine's types."""
 
-from __future__ import annotations
-
 import pytest
 from recipe_engine.rules.frozen import Frozen
 

@@ -1,7 +1,5 @@
 """A cache on a disk without a byte or an inode left: removing works, everything else says what is missing."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """How git in native scripts is let at private repositories, without a token in any file."""
 
-from __future__ import annotations
-
 import pytest
 from helpers import TemporaryHome
 from recipe_engine.running.shell import git_access

@@ -1,7 +1,5 @@
 """customize.py: loading it, calling it, and what its answers may be."""
 
-from __future__ import annotations
-
 import os
 import sys
 import textwrap

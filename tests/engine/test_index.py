@@ -1,7 +1,5 @@
 """What is known of all recipes without reading their files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

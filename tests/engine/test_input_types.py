@@ -1,7 +1,5 @@
 """The types of inputs: which texts mean which values, and what is said of the others."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

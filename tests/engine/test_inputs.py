@@ -1,7 +1,5 @@
 """Which inputs are known, what a misspelt one is answered with, and who is strict."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The journal of a run: when there is one, what stands in it, what a crash leaves, what `cm runs script` tells."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """Keys that nothing reads: found wherever they stand, with the key that was meant."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

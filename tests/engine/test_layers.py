@@ -1,7 +1,5 @@
 """The cut of the engine: who may import whom, who may touch the world, and how big things may get."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

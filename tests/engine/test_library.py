@@ -1,7 +1,5 @@
 """The packages of a repository (``python: src`` in its cmr.yaml): hooks and scripts of its recipes find their own."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A lock made in one CM home gives the same in another one, or names what differs."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Iterator, Mapping

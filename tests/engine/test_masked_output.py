@@ -1,7 +1,5 @@
 """Output of processes and of this process without secrets, however it is cut into blocks."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """What the kernel tells of memory: counters, limits, sizes, read from made-up /proc and /sys folders."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Which files say what a recipe is, what it inherits, and recipes of CM's successor."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

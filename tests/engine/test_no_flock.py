@@ -1,7 +1,5 @@
 """A cache on a file system without flock: entries can be used; making or removing one is refused with the way out."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os

@@ -1,7 +1,5 @@
 """What each error of the operating system becomes for the user."""
 
-from __future__ import annotations
-
 import errno
 import os
 from pathlib import Path

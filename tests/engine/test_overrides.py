@@ -1,7 +1,5 @@
 """How one block changes the dependencies of another."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

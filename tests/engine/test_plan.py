@@ -1,7 +1,5 @@
 """A plan says what a run then does, and where it cannot know it says so; it changes nothing."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import textwrap

@@ -1,7 +1,5 @@
 """A run of a recipe with `plan_first` that could not succeed begins nothing: the plan's error is the run's."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

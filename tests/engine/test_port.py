@@ -1,7 +1,5 @@
 """The port between steps and the world: a plan acts nowhere."""
 
-from __future__ import annotations
-
 import inspect
 import os
 import sys

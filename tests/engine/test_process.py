@@ -1,7 +1,5 @@
 """Child processes: their output, their end, and the end of everything they started."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Questions on the terminal: a wrong answer is never taken for an answer."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

@@ -1,7 +1,5 @@
 """What a native script sees of a value, with real bash: CM's double quotes for CM's recipes, and nothing ever runs."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import subprocess

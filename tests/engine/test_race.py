@@ -1,7 +1,5 @@
 """Several processes of ``cm`` at once: one makes, all get it; and nobody reads another's scratch files."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

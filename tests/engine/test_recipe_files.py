@@ -1,7 +1,5 @@
 """The code of a recipe as text: which files are read, and how."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from recipe_engine.disk.metadata import TEXT_LIMIT_BYTES, recipe_texts

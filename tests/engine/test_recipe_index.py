@@ -1,7 +1,5 @@
 """The index of recipes in one file: equal answers with and without it, and what edits, crashes and others do to it."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import io

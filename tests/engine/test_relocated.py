@@ -1,7 +1,5 @@
 """Entries stay usable when the CM home moves: the paths they recorded follow."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Removing folders of the cache: gone at once, and trash after a kill that stops nobody."""
 
-from __future__ import annotations
-
 import os
 import signal
 from pathlib import Path

@@ -1,7 +1,5 @@
 """From results and errors to CM's answer: codes, texts, streams, signals."""
 
-from __future__ import annotations
-
 import logging
 import os
 import signal

@@ -1,7 +1,5 @@
 """Reading recipe folders: what is remembered, what is noticed, and what one broken recipe does not stop."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """A result that a recipe recorded is made again elsewhere, or what differs is named; two results are told apart."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

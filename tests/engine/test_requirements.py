@@ -1,7 +1,5 @@
 """Two steps that need one thing get the same version of it, or the user hears who asked for what."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Requests as lines for a shell: quoting, secrets, and the env that a step needs when it is run alone."""
 
-from __future__ import annotations
-
 import shlex
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`cm resume script`: what is kept and what is made again, and when it refuses. The processes are real."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

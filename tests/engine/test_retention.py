@@ -1,7 +1,5 @@
 """Which entries go and which stay: the rule alone."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """From CM's input to a request, and what the call as a whole tells the user."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Flags that ask for something besides the run."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

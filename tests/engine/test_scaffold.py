@@ -1,7 +1,5 @@
 """A new recipe fits the schema and runs at once (test_audit.py: it passes the audit); what is in use is refused."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

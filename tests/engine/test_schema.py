@@ -1,7 +1,5 @@
 """Reading recipe files: what is accepted, and where the error says the mistake is."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """cm help, version, test, doc, prepare and native-run script, without the console."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is secret by its key, by its shape or because it was seen; and values written without it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

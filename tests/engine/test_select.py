@@ -1,7 +1,5 @@
 """From a query to the recipes that can answer it, and the refusals that help."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Native scripts with real bash: what reaches them, what comes back, what is kept."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """A guess at a misspelt name is printed as a line that can be pasted: it must be near, and not the opposite."""
 
-from __future__ import annotations
-
 import pytest
 from recipe_engine.rules.spelling import errors_between, meant
 

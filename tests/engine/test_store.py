@@ -1,7 +1,5 @@
 """The cache on disk: start, commit, crash, look again, trust."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

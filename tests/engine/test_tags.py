@@ -1,7 +1,5 @@
 """Tag queries: what a text of tags asks for."""
 
-from __future__ import annotations
-
 import pytest
 from recipe_engine.rules.errors import RequestError
 from recipe_engine.rules.query import TagQuery, merge_tag_texts, nearest, parse_query, split_words

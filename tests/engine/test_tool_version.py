@@ -1,7 +1,5 @@
 """Which crowdperf made a result: version and commit of the checkout itself, never of a folder around or elsewhere."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Which entries are used: noted by time, locked by the process that uses them, and named by others."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """The helpers of ``cm ... utils``, without cmind."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os

@@ -1,7 +1,5 @@
 """Which variations are on, why, and in which order their blocks count."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

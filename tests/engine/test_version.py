@@ -1,7 +1,5 @@
 """CM's order of versions and its bounds."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

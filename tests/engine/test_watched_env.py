@@ -1,7 +1,5 @@
 """The env of ``plan(i)``: what counts as a look at a value that is not known, and what as setting one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

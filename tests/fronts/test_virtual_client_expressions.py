@@ -1,7 +1,5 @@
 """The expressions of VirtualClient's profiles: C#'s rules for numbers and texts, and refusals with their column."""
 
-from __future__ import annotations
-
 import pytest
 
 from crowdperf.fronts.virtualclient import expressions

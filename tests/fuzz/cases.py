@@ -1,7 +1,5 @@
 """What the fuzzing draws from: nasty scalars and structures, recipes and how to spoil them, words of command lines."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How long the fuzzing runs, and the guard that every case runs under."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -6,8 +6,6 @@ Each tree is a good one with files beside it that were made to keep a reader bus
 up to 500 MB and takes minutes.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import multiprocessing

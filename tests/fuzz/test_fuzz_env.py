@@ -1,7 +1,5 @@
 """Values of every kind go to a native script and come back: unchanged, never executed, or clearly refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -3,8 +3,6 @@
 The plan hooks that are drawn keep the promises of docs/howto/plan-and-lock.md; all other code does as it likes.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections import Counter
 from pathlib import Path

@@ -3,8 +3,6 @@
 ``answer_of`` is the property that all tests share.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import subprocess

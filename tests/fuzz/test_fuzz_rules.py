@@ -1,7 +1,5 @@
 """The pure rules with arguments of every kind: total orders, idempotent merges, and answers or clear errors only."""
 
-from __future__ import annotations
-
 from functools import cmp_to_key
 from typing import Any
 

@@ -4,8 +4,6 @@
 and `follows` a word of whose it is. The trees are those of round_trees.py, mostly of one scenario.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping

@@ -6,8 +6,6 @@ FOLDER becomes MODEL/SCENARIO/..., as in a submission. PATH is a checkout of mlc
 run_verification.py gives the verdicts of the compliance tests; the Python that runs this needs NumPy.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import shutil

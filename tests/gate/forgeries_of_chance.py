@@ -1,7 +1,5 @@
 """Forged results that what LoadGen draws by chance gives away, and others that no rule met before November 2026."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """More forged results: logs of tests that were left out, cut or thinned out, and models that the others leave aside."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Sequence

@@ -3,8 +3,6 @@
 Both official checkers accept most of it. What forgeries_of_runs.py does to performance logs is not done here again.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 What both official checkers accept is most of it; every change is met by a rule of its own.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path

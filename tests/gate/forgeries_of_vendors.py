@@ -3,8 +3,6 @@
 What one change left to see, these put right as well, as far as a vendor with an editor would.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """For tests of the gate: the good trees, made once, and changed copies of them."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import shutil

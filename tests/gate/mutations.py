@@ -3,8 +3,6 @@
 data/verdicts.json has what each official checker says to every one (record_verdicts.py asks them).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

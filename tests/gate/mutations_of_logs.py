@@ -1,7 +1,5 @@
 """Changes of logs: of performance and accuracy runs, and of compliance tests; what only the gate sees is among them."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path

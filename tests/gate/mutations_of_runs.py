@@ -3,8 +3,6 @@
 Official checkers accept nearly all of them.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

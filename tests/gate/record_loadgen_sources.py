@@ -7,8 +7,6 @@ commits, and all but the 6 of one submitter, who changed a file, have their dige
 build writes: it differed in 9 of those logs of one and the same revision.
 """
 
-from __future__ import annotations
-
 import argparse
 import functools
 import hashlib

@@ -7,8 +7,6 @@ sleep. The Python that runs this needs mlcommons-loadgen 6.0.17. finish_paced_ru
 data/paced_logs.tar.xz holds.
 """
 
-from __future__ import annotations
-
 import array
 import heapq
 import subprocess

@@ -7,8 +7,6 @@ minutes. The figures are what the rules rest on (crowdperf/gate/evidence.py); `-
 difference.
 """
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import json

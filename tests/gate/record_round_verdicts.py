@@ -6,8 +6,6 @@ PATH is a checkout of mlcommons/inference; the Python that runs this needs PyYAM
 checker reads the trees only, and runs in a scratch folder. `--check` writes nothing and fails on a difference.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import subprocess

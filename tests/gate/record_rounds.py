@@ -14,8 +14,6 @@ the rules and references ask under "rules", what the compliance tests' audit.con
 `--check` writes nothing and fails on a difference.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib.util
 import json

@@ -5,8 +5,6 @@
 PATH is a checkout of mlcommons/inference; the Python that runs this needs PyYAML. Takes minutes; not a test.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import shutil

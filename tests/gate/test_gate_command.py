@@ -1,7 +1,5 @@
 """What a caller of the gate can ask, and what the command and the recipes answer."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

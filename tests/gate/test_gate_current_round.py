@@ -4,8 +4,6 @@ What the newer checker said to the same trees is recorded (data/round_verdicts.j
 checkout, it is asked again.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """What follows from what in one run: the arithmetic by tables, and the rules that no log of the test data can meet."""
 
-from __future__ import annotations
-
 import dataclasses
 import gc
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What LoadGen draws by chance is drawn again: by the C++ standard, and as runs of the published round v5.1 have it."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """Honest variations that no published round refuses are accepted, and forgeries that were accepted are refused."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

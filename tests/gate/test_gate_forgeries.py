@@ -1,7 +1,5 @@
 """The gate refuses every result of a tree in which one thing was forged in all scenarios, with a rule of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The gate refuses every single change of a good tree that an official checker refuses, with the right rule."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

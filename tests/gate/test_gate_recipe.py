@@ -1,7 +1,5 @@
 """The recipes check-mlperf-submission and run-mlperf-inference-submission-checker, with the real cm."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

@@ -1,7 +1,5 @@
 """Whatever file of a finished tree is lost, the gate names the step that makes it, and its command."""
 
-from __future__ import annotations
-
 import pytest
 from gate_support import refusing_rules, trees, verdict  # noqa: F401
 from tree_builder import SUBMITTER, SYSTEM

@@ -1,7 +1,5 @@
 """Nothing that can lie on a disk makes the gate fail: every problem is a finding that refuses."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """Each round has its own figures and layout: good trees of a round are accepted by it and refused by the others."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """Rules over several runs: what honest trees share, as the published round v5.1 does, and what none may."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import shutil

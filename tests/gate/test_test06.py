@@ -4,8 +4,6 @@ The runs are those of the tiny ResNet-50, with the numbers, seeds and answers ex
 is shown is that the file of the verdict, the tree's maker and the gate agree.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import re

@@ -1,7 +1,5 @@
 """The gate computes TEST08's entropies again from the logs; its file alone is not believed without a word."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import struct

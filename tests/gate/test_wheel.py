@@ -1,7 +1,5 @@
 """`pip install .`: what is in the wheel, what it requires, and that its commands need nothing else."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

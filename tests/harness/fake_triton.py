@@ -7,8 +7,6 @@ server is started and ended. FAKE_TRITON in its environment says what goes wrong
     other      another server answers on its port
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -4,8 +4,6 @@ Imported once and forked for each case: a process can run one LoadGen test only.
 is killed by SIGALRM. Started by test_failures_in_runs.py.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import json

@@ -7,8 +7,6 @@ The responses of the accuracy runs are compared: scenarios, batch sizes, numbers
 must give equal bytes where the runtime allows it, backends must agree within the tolerances of AGREEMENTS.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import json

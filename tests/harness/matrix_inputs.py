@@ -3,8 +3,6 @@
 The programs are called as the recipes' run.sh calls them, with this interpreter; nothing is downloaded.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -5,8 +5,6 @@ run does it without LoadGen, whose place FakeLoadGen takes. As a program it prin
 docs/reference/odd-servers.md shows.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import tempfile

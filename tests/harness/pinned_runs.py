@@ -2,8 +2,6 @@
 forked from this one. Each prints what memory samples were given, and of how many values the buffers are that the device
 copied through, as a line of JSON; the first that fails ends them."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

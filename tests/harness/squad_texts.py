@@ -3,8 +3,6 @@
 The digests in test_tokenization_squad.py were recorded with these functions: a change here needs them recorded again.
 """
 
-from __future__ import annotations
-
 import random
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"

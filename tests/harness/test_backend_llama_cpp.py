@@ -1,8 +1,6 @@
 """The llama_cpp engine: what it starts, what it says of itself, what it refuses, and with `--full` the answers of
 llama.cpp itself beside the reference engine's."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import json

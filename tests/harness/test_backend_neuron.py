@@ -1,8 +1,6 @@
 """The backend neuron without NeuronCores: the layout of its repository, its tensors, the split of the cores, what its
 model's process does with them, and what is traced where AWS's compiler would stand."""
 
-from __future__ import annotations
-
 import importlib.util
 import io
 import json

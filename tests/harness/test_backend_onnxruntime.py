@@ -1,7 +1,5 @@
 """The onnxruntime backend: instances and threads give the same answers, states pass through, no silent fallback."""
 
-from __future__ import annotations
-
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Blobs of OpenVINO: compiled and described, imported and refused; instances, threads and states of the backend."""
 
-from __future__ import annotations
-
 import importlib
 import json
 from concurrent.futures import ThreadPoolExecutor

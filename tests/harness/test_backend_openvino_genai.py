@@ -1,7 +1,5 @@
 """openvino_genai: the answers of the reference engine, ended as the benchmark says, from a GGUF file as it lies."""
 
-from __future__ import annotations
-
 import contextlib
 
 import harness_support

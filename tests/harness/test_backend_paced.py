@@ -1,7 +1,5 @@
 """The paced backend: the answers of onnxruntime, no sooner than a sample's time allows."""
 
-from __future__ import annotations
-
 import time
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """The pytorch backend: answers as the module does, on any instance, in fp32 and bf16; refuses what it cannot do."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 
 import harness_support

@@ -1,7 +1,5 @@
 """Engines: built with TensorRT-RTX where it is installed; what the tensorrt backend refuses; profiles and sizes."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import json

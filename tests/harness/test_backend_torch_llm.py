@@ -1,7 +1,5 @@
 """torch_llm: token by token what an independent computation gives, whatever is worked on beside it."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import math

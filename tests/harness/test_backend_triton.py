@@ -1,8 +1,6 @@
 """The backend triton without Triton: how a server is started and ended (with a stand-in program), what is written for
 it, and what the settings of run.json become."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

@@ -1,8 +1,6 @@
 """The vllm engine: what it starts, what it says of itself, and that nothing is left. The server is a stand-in here; the
 real one is asked by tests/e2e."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import sys

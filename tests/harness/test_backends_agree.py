@@ -6,8 +6,6 @@ magnitude (ssd_mobilenet, tiny, measured 2026-11-21; OpenVINO 2026.4.1: 7.2e-6, 
 room for other processors' kernels.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

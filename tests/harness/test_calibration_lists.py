@@ -1,7 +1,5 @@
 """Calibration samples: the official lists as published, the samples that they name, and how all others are marked."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import wave

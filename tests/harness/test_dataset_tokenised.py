@@ -1,7 +1,5 @@
 """samples.jsonl: what is read, what is refused, and which of a data set's parts a run has."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """crowdperf.harness.runner.effective: a setting that LoadGen did not take over ends the run. The logs are LoadGen's
 own."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Connections are opened a few at first, then more; those that take long are counted."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from pathlib import Path

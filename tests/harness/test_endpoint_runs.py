@@ -1,7 +1,5 @@
 """Whole runs with LoadGen against a server behind a URL: good ones, and ones that are no result."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

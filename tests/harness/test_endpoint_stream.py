@@ -1,7 +1,5 @@
 """What the backend endpoint reads and writes, without a network: events, answers, addresses, requests, settings."""
 
-from __future__ import annotations
-
 import json
 import re
 from types import SimpleNamespace

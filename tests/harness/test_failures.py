@@ -3,8 +3,6 @@
 Each ends with a cause and a way out, a code that is not 0 and no result.json; and the same run then works in the same
 folder."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

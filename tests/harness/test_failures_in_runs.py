@@ -1,8 +1,6 @@
 """An exception anywhere in a callback, a worker or a completion ends the run with its text: LoadGen never waits for
 ever. Real LoadGen runs, one process for all (fault_runs.py says how)."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The GPU kit on a processor: its steps pass or are skipped for want of a GPU; a crash costs one line."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """Which GPUs a run used and what the driver says of them, on machines that are stand-ins for NVML and CUDA."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """What a run says while it goes on and afterwards: progress, memory and load, metadata.json."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import fcntl

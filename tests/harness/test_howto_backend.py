@@ -1,7 +1,5 @@
 """Follows docs/howto/add-backend.md: its file, put into a copy of the harness, runs in every scenario and scores."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

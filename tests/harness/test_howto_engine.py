@@ -1,7 +1,5 @@
 """docs/howto/add-backend.md and the backend scripted: engines that answer prompts."""
 
-from __future__ import annotations
-
 import re
 import threading
 from pathlib import Path

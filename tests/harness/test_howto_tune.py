@@ -1,7 +1,5 @@
 """docs/howto/tune.md: its numbers are those of the harness, its inputs those of the recipes."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """crowdperf.harness.media.image_files: whole and damaged files, and both resizes against formulae written down without
 OpenCV."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

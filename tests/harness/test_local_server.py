@@ -1,7 +1,5 @@
 """A server on this machine is part of the system under test: its processes are found by its URL."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import signal

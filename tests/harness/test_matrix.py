@@ -1,7 +1,5 @@
 """Models on backends in scenarios and modes (`matrix.py`): a part of them always, all of them with --full."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The area under the ROC curve agrees with accuracy-dlrm.py and, on many inputs, with the definition."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The detection scorer agrees with accuracy-coco.py and accuracy-openimages.py."""
 
-from __future__ import annotations
-
 import json
 import re
 

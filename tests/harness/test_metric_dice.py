@@ -1,7 +1,5 @@
 """The Dice scorers agree with accuracy_kits.py and accuracy-brats.py."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -5,8 +5,6 @@ find them (mlcommons/inference b66003e1): on 200,000 random texts of the pieces 
 2026-11-23; the table holds some of them.
 """
 
-from __future__ import annotations
-
 import ast
 import logging
 

@@ -2,8 +2,6 @@ r"""Formulas whose texts differ, as sympy compares them; what the official grade
 (grading/grader.py of openai/prm800k, 7ecc7947) was recorded on 2026-11-23, and of many more on 2026-11-28.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

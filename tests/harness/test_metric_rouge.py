@@ -1,7 +1,5 @@
 """The ROUGE scorer agrees with evaluation.py of GPT-J."""
 
-from __future__ import annotations
-
 import ast
 import re
 

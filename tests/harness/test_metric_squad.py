@@ -1,7 +1,5 @@
 """The SQuAD scorer agrees with accuracy-squad.py, and its text handling with what SQuAD and BERT say."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Top-1 accuracy agrees with accuracy-imagenet.py."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

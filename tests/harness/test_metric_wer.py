@@ -1,7 +1,5 @@
 """The word error rate agrees with accuracy_eval.py."""
 
-from __future__ import annotations
-
 import random
 import re
 

@@ -1,7 +1,5 @@
 """Whisper's word accuracy agrees with accuracy_eval.py of speech2text."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

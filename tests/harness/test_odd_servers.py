@@ -1,7 +1,5 @@
 """Odd servers: each gives the right figure, or none and the reason (odd_servers.py has the table)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

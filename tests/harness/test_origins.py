@@ -1,7 +1,5 @@
 """Own weights and incomplete data are facts of a run: decided by digests and counts, in every file and label."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import json

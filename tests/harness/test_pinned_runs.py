@@ -1,8 +1,6 @@
 """Samples in memory that GPUs copy from directly: who asks for it, and whole runs with LoadGen on a device that is the
 processor."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

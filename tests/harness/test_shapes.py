@@ -1,8 +1,6 @@
 """crowdperf.harness.runner.shapes: the shape that the first run of a scenario finds is that of the later ones, and of
 no others."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

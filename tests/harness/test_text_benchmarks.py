@@ -1,7 +1,5 @@
 """MLPerf's language models, whole: their data, LoadGen, their scorers and compliance tests, with known answers."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

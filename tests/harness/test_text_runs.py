@@ -1,7 +1,5 @@
 """Whole runs of a text benchmark with LoadGen: the same way in every scenario."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """crowdperf.harness.runner.text_settings and warmup: LoadGen's settings for answers that are texts, and what they are
 measured from."""
 
-from __future__ import annotations
-
 import json
 from types import SimpleNamespace
 

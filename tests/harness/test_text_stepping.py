@@ -1,8 +1,6 @@
 """crowdperf.harness.text.step_driver: requests in places, and how long they may take, with a Steps that computes
 nothing."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from pathlib import Path

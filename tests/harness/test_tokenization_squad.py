@@ -1,7 +1,5 @@
 """Word pieces and windows: equal to transformers' BertTokenizer and to the official create_squad_data.py."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import random

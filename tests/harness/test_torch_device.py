@@ -2,8 +2,6 @@
 and bindings they make, and that the figures are right. Not a GPU: streams, pinned memory and CUDA graphs are only
 pretended."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 from collections.abc import Callable, Sequence

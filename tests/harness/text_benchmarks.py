@@ -1,7 +1,5 @@
 """Small data of MLPerf's language models, made by the recipes' own programs, and a tiny model with a tokenizer."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from functools import cache

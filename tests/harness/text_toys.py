@@ -1,7 +1,5 @@
 """A small benchmark whose answers are texts, for tests: `parrot` repeats words. Its tokenizer has a token per word."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

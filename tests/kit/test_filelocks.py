@@ -1,7 +1,5 @@
 """File locks on real files and between real processes: who waits, who is refused, what the end of a process frees."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

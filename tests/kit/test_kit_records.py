@@ -1,7 +1,5 @@
 """crowdperf.kit.records: each kind with good, wrong, missing and null values; all problems at once, with key paths."""
 
-from __future__ import annotations
-
 import enum
 import json
 import re

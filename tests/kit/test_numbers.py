@@ -1,7 +1,5 @@
 """The numbers that inputs of recipes hold as text."""
 
-from __future__ import annotations
-
 import pytest
 
 from crowdperf.kit.numbers import MAX_DIGITS, positive_number, whole_number

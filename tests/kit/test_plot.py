@@ -1,7 +1,5 @@
 """What charts draw, that they say the same in words, and that the parts of a drawing keep clear of each other."""
 
-from __future__ import annotations
-
 import re
 from xml.etree import ElementTree
 

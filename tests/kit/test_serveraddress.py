@@ -1,7 +1,5 @@
 """An address of a server is one, or it is not; what is shown of it holds no password."""
 
-from __future__ import annotations
-
 import pytest
 
 from crowdperf.kit.server_address import server_parts, without_login

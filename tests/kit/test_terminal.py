@@ -1,7 +1,5 @@
 """Colours on a terminal, and none anywhere else."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

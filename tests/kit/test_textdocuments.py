@@ -1,7 +1,5 @@
 """Texts from elsewhere: what is wrong is said in words, with the line; what other programs write is read."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

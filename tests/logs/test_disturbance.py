@@ -1,7 +1,5 @@
 """When a figure must not be compared: loads of quiet and busy runs as recorded, counters of swap, heat and quota."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The rate to try after an INVALID run, and what is said of such a run; on the words of recorded logs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

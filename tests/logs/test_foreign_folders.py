@@ -1,7 +1,5 @@
 """Folders of results that come from other people: a file in one may be a pipe without end, a device, or too large."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """No path of the machine stays in what a run writes, and a request is read again from wherever its folder lies."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

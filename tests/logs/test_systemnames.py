@@ -1,7 +1,5 @@
 """One machine has one name, whoever makes it: accelerators by number, processors by sockets."""
 
-from __future__ import annotations
-
 import pytest
 
 from crowdperf.logs.system_names import hardware_name, machine_name

@@ -1,7 +1,5 @@
 """crowdperf.logs.text_metrics: what runs say of answers that are made token by token, in words, tables and plots."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from crowdperf.logs.rates import better_rate, chosen_rate_text

@@ -1,8 +1,6 @@
 """crowdperf.machine.findings: how findings and plans are shown, when commands may run, and records of what was
 before."""
 
-from __future__ import annotations
-
 import json
 import stat
 from pathlib import Path

@@ -1,7 +1,5 @@
 """crowdperf/machine: looking at this machine, at recorded ones, and at what NVIDIA's tools say."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The recorded machines in fixtures/: each says where it is from, and can be read on any file system."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """crowdperf/machine: processors, the bus, what a host is, package tools, Python packages, the choice of a machine."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 """crowdperf.machine.toolkits: all CUDA toolkits, cuDNN and TensorRT of a machine, by the files that the vendor
 ships."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Calibration: ranges of known distributions, the neutral file, and quantised models that still answer right."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """llama_gguf: names, the order of rows, and a model that goes to GGUF and comes back."""
 
-from __future__ import annotations
-
 import json
 
 import harness_support

@@ -1,7 +1,5 @@
 """makemodel: seeded weights that keep activations alive, both frameworks alike, and checkpoints taken over."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Writes small registries and machines."""
 
-from __future__ import annotations
-
 import textwrap
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Fixtures for the tests of recipes: the dict of a hook, a folder as a cache entry, programs made up on PATH."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any

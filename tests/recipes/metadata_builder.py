@@ -4,8 +4,6 @@ Figures of the v4.1 ones are those of VirtualClient's examples (microsoft/Virtua
 those of the v5.1 one of a published run (inference_results_v5.1, closed/Oracle, llama3.1-405b Offline).
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

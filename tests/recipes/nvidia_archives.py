@@ -4,8 +4,6 @@ Layouts after the "Tar File Installation" of NVIDIA's installation guides for cu
 NVIDIA's was at hand. The stubs are compiled here: they export the one function that says the version.
 """
 
-from __future__ import annotations
-
 import functools
 import io
 import json

@@ -1,7 +1,5 @@
 """Runs a recipe's run.sh as the engine would, with this Python and the harness on its path."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """add-mlperf-custom-system: what a system starts from, its file, known and existing names, several calls at once."""
 
-from __future__ import annotations
-
 import multiprocessing
 import subprocess
 from collections.abc import Callable

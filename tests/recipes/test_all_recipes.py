@@ -1,7 +1,5 @@
 """What every recipe of this repository has in common."""
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """app-mlperf-inference: from env to run.json, every problem named, run.sh's exit code, result.json to state."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """get-mlperf-benchmark-config: the shipped registry, its figures, layers, scaling, what is said, and broken files."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

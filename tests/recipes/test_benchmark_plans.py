@@ -1,7 +1,5 @@
 """The plan of every benchmark's run: nothing is open with made inputs; what to fetch by hand is told."""
 
-from __future__ import annotations
-
 import pytest
 from helpers import CHECKOUT
 from recipe_engine.actions.adapter import Home

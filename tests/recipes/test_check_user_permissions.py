@@ -1,7 +1,5 @@
 """check-user-permissions: groups, owners, scratch spaces and root: each lack with its fix, nothing changed unasked."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 """run-mlperf-compliance for language models: with what inputs their tests are made, against what answers are held, and
 which files are left. The logs of LoadGen are recorded ones; whole runs are in tests/harness/test_text_benchmarks.py."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import struct

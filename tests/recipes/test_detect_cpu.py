@@ -1,7 +1,5 @@
 """detect-cpu: the rules from recorded and published outputs, and the hook on this machine."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform

@@ -1,7 +1,5 @@
 """detect-mlperf-system: every recorded machine is described truthfully and is the known system that it should be."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """detect-os: the rules from recorded texts, and the hook on this system against the system's own tools."""
 
-from __future__ import annotations
-
 import json
 import platform
 import subprocess

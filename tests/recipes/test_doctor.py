@@ -1,7 +1,5 @@
 """doctor: the right advice for every recorded machine, tables with sources, and exit 0 whatever it finds."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """download-file: rules as tables; downloads from a server in this process, with its faults."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """extract-file: rules for members as tables; archives made here, honest ones and hostile ones."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io

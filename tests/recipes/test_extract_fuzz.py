@@ -4,8 +4,6 @@ The members draw from few names, so that they collide: links and what goes throu
 name, hard links, files in the place of folders; the folder may hold files, links to the outside and hard links already.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import random

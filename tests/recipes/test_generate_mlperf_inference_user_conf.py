@@ -1,7 +1,5 @@
 """generate-mlperf-inference-user-conf: where each setting comes from, and how long runs take."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """generate-submission as a recipe: the tutorial's command with a real cm, the refusals, and calls that were killed."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

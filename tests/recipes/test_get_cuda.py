@@ -3,8 +3,6 @@
 Most machines are recorded ones; a real nvcc is used where this machine has one.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -3,8 +3,6 @@
 Devices are written by hand (no GPU here): a compiler and a program made up as shell scripts, and recorded machines.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

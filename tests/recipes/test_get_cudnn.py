@@ -3,8 +3,6 @@
 Archives and wheels are made up here (nvidia_archives.py); nothing of NVIDIA's is downloaded, and no GPU is used.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import zipfile

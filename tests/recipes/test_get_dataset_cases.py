@@ -1,7 +1,5 @@
 """get-dataset-kits19, -brats19: what the hooks decide, refuse and export; run.sh on real files."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

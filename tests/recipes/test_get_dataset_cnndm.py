@@ -1,7 +1,5 @@
 """get-dataset-cnndm: made news has the real layout and something to find out; rows become the official list."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

@@ -1,7 +1,5 @@
 """get-dataset-coco and get-dataset-openimages: what is chosen, lists of classes, checks, and the download program."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

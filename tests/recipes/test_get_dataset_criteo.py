@@ -1,7 +1,5 @@
 """get-dataset-criteo: what the hooks decide, refuse and export; run.sh on real files."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """get-dataset-digits: the split rule, the refusal of unknown data, the files and what the hook exports."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """get-dataset-igbh and get-ml-model-rgat: nothing is downloaded; copies are taken, made ones are said to be made."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

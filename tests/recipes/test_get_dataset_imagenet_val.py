@@ -1,7 +1,5 @@
 """get-dataset-imagenet-val: the refusal, the check of a given copy, and the synthetic images."""
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 from types import ModuleType

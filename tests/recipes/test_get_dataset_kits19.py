@@ -1,7 +1,5 @@
 """get-dataset-kits19 with a whole copy, get-preprocessed-dataset-kits19."""
 
-from __future__ import annotations
-
 import importlib
 
 from harness_libraries import need

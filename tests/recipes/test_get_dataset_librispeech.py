@@ -1,7 +1,5 @@
 """get-dataset-librispeech: made sound has the real layout, FLAC is converted whole, damage is named."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

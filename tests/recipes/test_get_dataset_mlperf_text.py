@@ -1,8 +1,6 @@
 """get-dataset-mlperf-text: tables are read without running what is in them; published and made files become samples;
 MLCommons' storage is read as it publishes."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """The reference answers of smollm2 are made again when the benchmark asks for answers of another length."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """get-dataset-squad: made questions are repeatable and can be answered, given copies and downloads are checked."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

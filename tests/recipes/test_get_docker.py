@@ -1,7 +1,5 @@
 """get-docker: which engine there is, whether it could start a container, and what to do when it could not."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """get-generic-python-lib: rules for names and versions; a real environment with wheels made by hand, no network."""
 
-from __future__ import annotations
-
 import base64
 import fcntl
 import hashlib

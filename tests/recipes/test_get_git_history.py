@@ -1,7 +1,5 @@
 """get-git-history: an empty bare repository that knows its remote and asks for no files of old commits."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """get-ml-model-3d-unet: published files by framework and data set, what is refused, and the small fitted model."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

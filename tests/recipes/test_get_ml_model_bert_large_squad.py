@@ -1,7 +1,5 @@
 """get-ml-model-bert-large-squad: the tiny fit, what is done for each request, and published files as they are found."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """get-ml-model-digits: the fit is repeatable and good, its ONNX file says the same, and a poor one is refused."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import replace

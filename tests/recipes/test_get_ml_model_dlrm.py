@@ -1,7 +1,5 @@
 """get-ml-model-dlrm and get-ml-model-dlrm-v2: what is refused for lack of room, taken, fitted and exported."""
 
-from __future__ import annotations
-
 import importlib
 import json
 from pathlib import Path

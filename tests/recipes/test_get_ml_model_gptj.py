@@ -1,7 +1,5 @@
 """get-ml-model-gptj: refuses early what cannot fit, takes a checkpoint in Hugging Face's form, trains a tokenizer."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import json

@@ -1,7 +1,5 @@
 """get-ml-model-mlperf-text: a given folder is described, a license to be accepted is said, the token is never kept."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

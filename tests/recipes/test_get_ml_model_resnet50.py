@@ -1,7 +1,5 @@
 """get-ml-model-resnet50: which file, the check of a given one, downloads from a local server, models made here."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sys

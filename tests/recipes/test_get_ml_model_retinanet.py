@@ -1,8 +1,6 @@
 """get-ml-model-retinanet, -ssd-mobilenet, -ssd-resnet34: published, given, random and fitted models; their preprocessed
 data sets; weights out of pickled modules."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import json

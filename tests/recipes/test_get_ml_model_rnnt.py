@@ -1,7 +1,5 @@
 """get-ml-model-rnnt: the published checkpoint becomes three networks; the fit's path is right."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import json

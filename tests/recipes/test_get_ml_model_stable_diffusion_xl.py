@@ -1,8 +1,6 @@
 """get-ml-model-stable-diffusion-xl and get-dataset-coco2014: copies are found and looked at, made captions have the
 real form."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

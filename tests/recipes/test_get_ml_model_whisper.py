@@ -1,7 +1,5 @@
 """get-ml-model-whisper and get-dataset-whisper: copies are found and looked at, made clips have the real form."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

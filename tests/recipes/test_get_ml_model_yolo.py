@@ -1,7 +1,5 @@
 """get-ml-model-yolo: weights of one's own copy, fitted or random ones; nothing is downloaded."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """get-mlperf-endpoints-checker: the programs of the environment, in the versions that our curves were tried with."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """get-mlperf-endpoints-client: finds the client in an environment, a checkout or on PATH; downloads nothing."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """get-mlperf-inference-sut-configs: names of systems, their files, values recorded by several calls at once."""
 
-from __future__ import annotations
-
 import multiprocessing
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """get-mlperf-inference-sut-description: what is known of a system, from where, and what is asked or refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from types import SimpleNamespace

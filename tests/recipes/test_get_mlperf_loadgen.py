@@ -1,7 +1,5 @@
 """get-mlperf-loadgen: one pin per round, the same in the recipe and in the check, and no other build passes."""
 
-from __future__ import annotations
-
 import importlib.util
 import subprocess
 import sys

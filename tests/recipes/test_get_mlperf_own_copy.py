@@ -1,7 +1,5 @@
 """crowdperf/data and get-mlperf-own-copy: checks of folders and models, refusals, a given copy in the cache's key."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """get-mlperf-scratch-space and detect-mlperf-scratch-path: which folder, what is made in it, the space, the links."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """get-nvidia-container-toolkit: is it new enough, and which way gives GPUs to a container."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

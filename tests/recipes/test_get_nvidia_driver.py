@@ -1,7 +1,5 @@
 """get-nvidia-driver: versions in full, the fabric manager's rule, why no driver answers, and plans by distribution."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

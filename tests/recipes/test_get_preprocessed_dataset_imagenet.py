@@ -1,7 +1,5 @@
 """get-preprocessed-dataset-imagenet: what it tells the harness, and the store it hands on."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """get-preprocessed-dataset-librispeech: the store is handed on whole, or its lack is told."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import ModuleType
 

@@ -1,7 +1,5 @@
 """get-preprocessed-dataset-squad: the store that the harness writes is handed on, and holds the data set's samples."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """get-python3: version rules, what is asked for, search order with made-up interpreters, and real ones."""
 
-from __future__ import annotations
-
 import os
 import sys
 import venv

@@ -1,7 +1,5 @@
 """get-scratch-disk: which mounted file system is taken, why the others are not, and that nothing is changed."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """get-slurm: what Slurm's commands say, and what to do without them. The recorded answers are of Slurm 22.05.8."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

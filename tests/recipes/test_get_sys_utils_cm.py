@@ -1,7 +1,5 @@
 """get-sys-utils-cm: what is missing on each system, the commands for it, when it fails; nothing is done unasked."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """import-mlperf-results and export-mlperf-results: what they refuse, print and leave."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from pathlib import Path

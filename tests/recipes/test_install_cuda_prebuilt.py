@@ -3,8 +3,6 @@
 NVIDIA's own run files (4 to 5 GB) were never run here; the stand-in is a shell script with their options.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

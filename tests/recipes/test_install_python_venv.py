@@ -1,7 +1,5 @@
 """install-python-venv: names, real environments, and the ways to pip where ensurepip is missing."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

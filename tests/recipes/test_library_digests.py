@@ -1,7 +1,5 @@
 """What the recipes of this checkout use of src/crowdperf: a change of a file changes the digests of exactly these."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import time

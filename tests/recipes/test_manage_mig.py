@@ -1,7 +1,5 @@
 """manage-mig: plans that fit the GPU that is seen, free slices by lot, and nothing run without consent and a record."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import time

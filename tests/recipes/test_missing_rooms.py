@@ -1,7 +1,5 @@
 """Recipes that need an optional room of src/crowdperf for some variations refuse these where it was deleted."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

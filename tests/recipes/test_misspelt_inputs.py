@@ -1,7 +1,5 @@
 """40 misspelt inputs of our recipes, with every action that takes a recipe's inputs: 40 errors, and nothing has run."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import logging

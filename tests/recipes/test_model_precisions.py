@@ -1,7 +1,5 @@
 """calibrate-ml-model, quantize-ml-model, generate-engine: their hooks; ONNX files are read without the package onnx."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

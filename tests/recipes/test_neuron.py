@@ -1,7 +1,5 @@
 """AWS Neuron in the recipes: what neuron-ls prints, what is refused without a device, where compiled models lie."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """crowdperf/machine/nvidia_libraries: names of archives, versions, choice and reasons, loading a library elsewhere."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

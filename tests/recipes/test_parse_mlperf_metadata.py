@@ -1,7 +1,5 @@
 """parse-mlperf-metadata: the right metrics beside VirtualClient's own, its files, and input that cannot be true."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """print-mlperf-results: the two banners with their files, the newer tree, ratios to published results, CSV."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

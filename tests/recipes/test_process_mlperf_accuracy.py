@@ -1,7 +1,5 @@
 """process-mlperf-accuracy: only a finished accuracy run is scored, and the score reaches env and state."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

@@ -1,8 +1,6 @@
 """push-mlperf-inference-results-to-github against real bare repositories: what is pushed, what is refused, what happens
 when the other side moves, declines or vanishes, and that no login is seen anywhere."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

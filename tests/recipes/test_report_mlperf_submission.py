@@ -1,7 +1,5 @@
 """report-mlperf-submission: the summary, the page and its numbers, of results folders and of submission trees."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Data and weights that users have to get themselves: a run is refused at its start, with one command to paste."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """run-in-container: image files and command lines that no value can break, and what happens with an engine."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -3,8 +3,6 @@
 LoadGen is a fake here; whole runs with it are in tests/harness/test_audit.py.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import shutil

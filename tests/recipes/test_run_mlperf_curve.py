@@ -1,7 +1,5 @@
 """run-mlperf-curve: plans, refuses, lays out recorded runs, measures; in --full a curve that is killed and resumed."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

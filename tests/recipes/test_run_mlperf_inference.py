@@ -1,7 +1,5 @@
 """run-mlperf-inference: the runs that inputs lead to, the verdict, the table, a whole call with made-up runs."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

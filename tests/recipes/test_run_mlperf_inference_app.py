@@ -1,7 +1,5 @@
 """run-mlperf-inference-app: what its inputs and variations ask for, the recipes it calls, READMEs, refusals."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """run-mlperf-inference with --run_id: several calls in one folder, what is kept and why other runs are made again."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import shutil

@@ -1,7 +1,5 @@
 """run-mlperf-make: what targets, variables and RUN_ARGS become; the Makefile under GNU make; a stand-in for CM."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

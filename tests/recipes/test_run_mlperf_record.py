@@ -1,7 +1,5 @@
 """run-mlperf-inference tells the engine how each of its runs is made again, and what must come out."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

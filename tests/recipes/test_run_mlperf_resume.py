@@ -1,7 +1,5 @@
 """--resume of run-mlperf-inference: what of an earlier call is kept, what is made again, and what a crash leaves."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import json

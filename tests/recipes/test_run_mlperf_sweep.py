@@ -1,7 +1,5 @@
 """A sweep from the command line: planned, run, given again, shown, collected; with a small recipe of the test."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import socket

@@ -1,7 +1,5 @@
 """run-virtual-client-profile: reads, resolves, refuses and plans profiles, and runs them with made-up recipes."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal

@@ -1,7 +1,5 @@
 """The recipes around Triton, without a server: what they refuse, and the words and commands that they make."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from pathlib import Path

@@ -1,7 +1,5 @@
 """share-mlperf-result refuses what cannot be before anything is installed, and hands on words that no shell reads."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """show-mlperf-benchmarks: the table of all, one benchmark in a round, an unknown one."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """show-mlperf-results: which folders are looked at, what is read of results, the filters, the table."""
 
-from __future__ import annotations
-
 import json
 from datetime import datetime, timezone
 from pathlib import Path

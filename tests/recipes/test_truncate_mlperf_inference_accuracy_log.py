@@ -3,8 +3,6 @@
 Where CROWDPERF_INFERENCE_CHECKOUT names a checkout of mlcommons/inference, its tool is run beside ours.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """tune-system: what is there, what is wanted, commands by value, and the way back."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 """Each input of our recipes has a type: its default is of that type, and a value that is not ends the call before
 anything runs, with the input's name, however it is given."""
 
-from __future__ import annotations
-
 import pytest
 from helpers import recipe_metas
 from recipe_engine.rules.configure import configure

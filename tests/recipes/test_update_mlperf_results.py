@@ -1,7 +1,5 @@
 """update-mlperf-results: which runs count and are kept, where they go, what is never touched, ends at any moment."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

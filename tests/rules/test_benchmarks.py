@@ -1,7 +1,5 @@
 """The constants of the benchmarks are the official checker's, and those of older rounds what they were then."""
 
-from __future__ import annotations
-
 import pytest
 
 from crowdperf.rules.benchmarks import BENCHMARKS, RECORDS, benchmarks_of, model_of

@@ -1,7 +1,5 @@
 """What recipes' inputs say about prompts and their answers, and what is refused."""
 
-from __future__ import annotations
-
 import pytest
 
 from crowdperf.rules.backends import default_backend, misfit

@@ -1,7 +1,5 @@
 """Where weights and samples came from, and the words that stand next to the figures because of it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """How long the queries of a run take, said before it begins."""
 
-from __future__ import annotations
-
 import pytest
 
 from crowdperf.rules.query_counts import length_note

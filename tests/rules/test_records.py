@@ -1,7 +1,5 @@
 """A benchmark is known by its record alone: what follows from it is made from it, and nothing else names it."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import subprocess

@@ -1,7 +1,5 @@
 """The records of MLPerf's language models say what the rounds' data say, recorded from the official checker."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

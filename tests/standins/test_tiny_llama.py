@@ -1,7 +1,5 @@
 """tiny_llama: a folder of Hugging Face with random weights and a tokenizer that knows any text."""
 
-from __future__ import annotations
-
 import json
 
 import harness_support

@@ -1,7 +1,5 @@
 """Results for tests of the database, each field of them set."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import hashlib

@@ -1,7 +1,5 @@
 """A bundle holds what was decided to leave the machine, is signed, and is read only when it is whole."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json

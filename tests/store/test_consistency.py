@@ -1,7 +1,5 @@
 """A single edit of what was sent contradicts the rest of it; a log that is scaled as a whole does not."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import random

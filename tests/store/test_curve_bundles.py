@@ -1,7 +1,5 @@
 """A curve as a bundle: what goes, what is derived again on arrival, and what is refused."""
 
-from __future__ import annotations
-
 import dataclasses
 import io
 import json

@@ -1,7 +1,5 @@
 """Each curve of an Endpoints tree becomes one result with its points."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

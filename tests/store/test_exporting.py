@@ -1,7 +1,5 @@
 """What is exported and imported into an empty database gives the same rows: results, states, keys and actions."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The upload token of a collector on this machine is found by who started it, and by nobody else."""
 
-from __future__ import annotations
-
 import stat
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Folders of runs become results: every figure from the logs, the facts from what lies beside them, and no name."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import shutil

@@ -1,7 +1,5 @@
 """The database keeps results whole, once, in an order that pages can go through, and forgets only what is withdrawn."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import random

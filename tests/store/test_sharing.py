@@ -1,7 +1,5 @@
 """share,mlperf,result shows what leaves the machine, asks, sends it to the named address alone, keeps what failed."""
 
-from __future__ import annotations
-
 import io
 import json
 import threading

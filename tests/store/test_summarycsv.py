@@ -1,7 +1,5 @@
 """Every row of a published table becomes a result; no cell is lost, and what no column could be made of is said."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

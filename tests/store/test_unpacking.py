@@ -1,7 +1,5 @@
 """What somebody sends is unpacked within limits: a bomb ends early, a trick with a name is refused."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import os

@@ -1,7 +1,5 @@
 """What a submission asks of the runs of a language model, where that is other than of the others."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any

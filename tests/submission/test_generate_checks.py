@@ -1,7 +1,5 @@
 """What is wrong with runs for a submission: each fault planted in real runs is named, with the command that helps."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

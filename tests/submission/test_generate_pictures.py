@@ -1,7 +1,5 @@
 """The pictures that a round names come into a tree with an accuracy run, and no others."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from generate_support import SUT  # noqa: F401 - puts the package on the path

@@ -1,7 +1,5 @@
 """What a call of generate-submission asks for, from the names that cm4mlops has, and what is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What a tree tells in words: commands without the submitter's folders, weights and how they were quantised."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

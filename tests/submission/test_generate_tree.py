@@ -3,8 +3,6 @@
 The official checkers run where CROWDPERF_INFERENCE_CHECKOUT names a checkout of mlcommons/inference.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import os

@@ -1,8 +1,6 @@
 """A toy model of two networks for the tests of backends and of makemodel: an image network with batch normalisation,
 and a text network with a size that changes from call to call."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from collections.abc import Iterator

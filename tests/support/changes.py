@@ -1,7 +1,5 @@
 """Changes of a tree, and the paths of the good trees that they are made on."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The request of a small curve against the stub, and a program that stands in for the client."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

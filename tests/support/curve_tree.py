@@ -1,7 +1,5 @@
 """A curve of seven made-up points, and its submission tree: what the tests change one thing of."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path

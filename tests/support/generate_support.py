@@ -6,8 +6,6 @@ performance runs the harness waited before each answer (50 ms, 100 ms, 0.4 s for
 made side by side on two cores.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Writes a folder of Hugging Face as a GGUF file: what crowdperf.models.llama_gguf reads, and engines of GGUF run."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

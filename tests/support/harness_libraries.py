@@ -4,8 +4,6 @@ Without them such a test is skipped, saying so; where CROWDPERF_REQUIRE_HARNESS 
 one exception is torch where CROWDPERF_WITHOUT_TORCH holds the reason why this environment cannot have it.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 from types import ModuleType

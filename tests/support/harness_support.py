@@ -1,7 +1,5 @@
 """Shared by the harness tests: what they need, small data sets and models, and whole runs as processes."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

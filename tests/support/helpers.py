@@ -4,8 +4,6 @@ A test writes its recipes with ``home.recipe`` and runs them with ``home.cm`` (a
 signals, crashes) or with ``home.run`` (the same engine without the process: everything else, because it is quicker).
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import functools

@@ -1,7 +1,5 @@
 """Tiny recorded machines for the tests of recipes that look after a machine; also those of ``tests/machine``."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

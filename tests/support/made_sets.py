@@ -1,7 +1,5 @@
 """Data sets that crowdperf makes, for tests: as the recipes' run.sh make them, in this process."""
 
-from __future__ import annotations
-
 import importlib
 import json
 from pathlib import Path

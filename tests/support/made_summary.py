@@ -3,8 +3,6 @@
 The last 20 rows are one quirk each; the first 40 are a plain closed system in every unit.
 """
 
-from __future__ import annotations
-
 from crowdperf.store.summary_csv import COLUMNS
 
 PLAIN = {

@@ -3,8 +3,6 @@
 `body` makes the bytes of one answer; names change its events, or its bytes, in the order in which they are given.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

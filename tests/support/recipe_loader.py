@@ -1,7 +1,5 @@
 """Loads recipes for their tests: `load_recipe` imports a recipe's customize.py as the engine does, as a package."""
 
-from __future__ import annotations
-
 import fnmatch
 import importlib
 import importlib.util

@@ -1,7 +1,5 @@
 """For tests of programs that recipes run in environments of their own."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from collections.abc import Iterator, Sequence

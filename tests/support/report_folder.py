@@ -5,8 +5,6 @@ accuracy_results.json and events.jsonl with the keys in the client's order. The 
 samples themselves, not from the events, so that deriving them from the events is a test. A token is a word.
 """
 
-from __future__ import annotations
-
 import heapq
 import json
 import math

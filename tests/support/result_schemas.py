@@ -1,7 +1,5 @@
 """The published JSON Schemas of result files, for tests that make such files."""
 
-from __future__ import annotations
-
 import functools
 import json
 from collections.abc import Iterable

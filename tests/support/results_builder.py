@@ -1,7 +1,5 @@
 """Writes LoadGen runs for tests of recipes that read results: recorded logs of real runs, or a summary as of v0.7."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

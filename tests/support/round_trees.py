@@ -5,8 +5,6 @@ resnet50 (data/logs.tar.xz) with the model's own counts: numbers of samples, wha
 that were loaded), and target rates are exchanged. Nothing here is an MLPerf result.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """A results folder for the tests: eight recorded runs, with paths and names put in as older results have them."""
 
-from __future__ import annotations
-
 import functools
 import gzip
 import hashlib

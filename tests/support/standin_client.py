@@ -6,8 +6,6 @@ The files are written by `report_folder`, from what came. STANDIN_READY_S: secon
 STANDIN_CALLS: a file that gets a line for each run.
 """
 
-from __future__ import annotations
-
 import http.client
 import json
 import os

@@ -26,8 +26,6 @@ A token is a word: `word(id)`; the answer's tokens follow from the prompt's. As 
 after --seconds, or when its standard input is closed.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import gzip

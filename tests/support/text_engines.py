@@ -1,7 +1,5 @@
 """Shared by the tests of engines that answer prompts: a tiny model, what opens an engine, and who is told."""
 
-from __future__ import annotations
-
 import json
 import threading
 from pathlib import Path

@@ -5,8 +5,6 @@ with its compliance tests. For rounds other than v6.1 the seeds in the logs are 
 name of the SUT in accuracy logs, because its other runs were made by a SUT that replays them; nothing else is.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import math

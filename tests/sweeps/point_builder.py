@@ -1,7 +1,5 @@
 """Writes points as a sweep does, of small shell programs, and runs their wrapper as executors do."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What tests share that run points on a Slurm of their own."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from typing import Any

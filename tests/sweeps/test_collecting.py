@@ -1,7 +1,5 @@
 """What is written of a sweep: JSON, CSV, the table, the page."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

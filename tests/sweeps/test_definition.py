@@ -1,7 +1,5 @@
 """The file of a sweep: what it may hold, and that every mistake is named with its line."""
 
-from __future__ import annotations
-
 import pytest
 
 from crowdperf.sweeps.definition import Cell, SweepError, parse_definition

@@ -1,7 +1,5 @@
 """From the file of a sweep to its points."""
 
-from __future__ import annotations
-
 import contextlib
 import random
 

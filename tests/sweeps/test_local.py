@@ -1,7 +1,5 @@
 """The executor of this machine: one point at a time, whoever else measures; Ctrl-C and cancel end it in good order."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

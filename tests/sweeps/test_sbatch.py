@@ -1,7 +1,5 @@
 """What is said to sbatch: every value one word, nothing that a shell or Slurm would read otherwise."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

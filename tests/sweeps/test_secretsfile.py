@@ -1,7 +1,5 @@
 """A file of secrets is of its owner alone, and what is wrong with it is said without a value of it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

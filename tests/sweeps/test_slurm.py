@@ -1,7 +1,5 @@
 """The executor of Slurm with a real one, of emulated nodes below a temporary folder."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Points on a Slurm whose jobs, nodes and controller are killed at random: each is done once, and right."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """Which points a sweep begins, begins again and leaves alone; with an executor that only says what became of them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

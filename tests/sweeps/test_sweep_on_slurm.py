@@ -1,7 +1,5 @@
 """A sweep on a real Slurm, from the command line."""
 
-from __future__ import annotations
-
 import json
 import time
 

@@ -1,7 +1,5 @@
 """The wrapper of a point: one claim for each attempt, one published result, nothing left behind."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

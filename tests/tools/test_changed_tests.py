@@ -1,7 +1,5 @@
 """tools/changed_tests.py: which tests a change reaches, what the limit leaves out, and what the quick core has."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """tools/check_words.py: a sentence for each pattern, what is not counted, and the ceilings of this checkout."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

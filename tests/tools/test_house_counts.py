@@ -1,7 +1,5 @@
 """tools/house_counts.py: what it counts in a made house, with packages in recipes and with one below src/."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

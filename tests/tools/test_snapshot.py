@@ -1,7 +1,5 @@
 """tools/snapshot.py: two pictures of the same are equal, a changed input shows, and what is meant is left out."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

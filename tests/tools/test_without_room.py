@@ -1,7 +1,5 @@
 """tools/without_room.py: each optional room can be deleted, and what stands against it is found."""
 
-from __future__ import annotations
-
 import ast
 import os
 import subprocess

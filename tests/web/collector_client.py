@@ -1,7 +1,5 @@
 """A collector in the test's own process, and uploads whose content the test decides."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import json

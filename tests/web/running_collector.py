@@ -1,7 +1,5 @@
 """A collector in a process of its own, as the recipe starts it."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

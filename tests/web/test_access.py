@@ -1,7 +1,5 @@
 """Tokens, limits and what a collector may be started with."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

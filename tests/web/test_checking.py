@@ -1,7 +1,5 @@
 """A bundle costs a limited amount of CPU time and memory, its key is counted, and the server ends when asked."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import socket

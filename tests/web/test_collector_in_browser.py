@@ -4,8 +4,6 @@ Needs playwright and axe-playwright-python from PyPI, which `./test.sh --full` p
 and an installed Chromium. Pictures of every page are left in the folder of CROWDPERF_SCREENSHOTS.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import os
 from collections.abc import Iterator

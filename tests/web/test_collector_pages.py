@@ -1,7 +1,5 @@
 """Every page, requested as a browser does: what it holds, what it is never true, and what stands where nothing is."""
 
-from __future__ import annotations
-
 import csv
 import dataclasses
 import io

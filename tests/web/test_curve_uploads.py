@@ -1,7 +1,5 @@
 """A curve of MLPerf Endpoints that a volunteer sends: kept, and shown with how its figures were come by."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Moderation: with a token, from this site only, with a reason, and nothing is lost."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Bundles of real, recorded runs: kept and shown by a collector, refused when changed, and by one that is killed."""
 
-from __future__ import annotations
-
 import gzip
 import http.client
 import json

@@ -1,7 +1,5 @@
 """The pages as files: every link leads to a file, nothing else is replaced, nothing hidden is written."""
 
-from __future__ import annotations
-
 import re
 import sqlite3
 from pathlib import Path

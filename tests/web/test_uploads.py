@@ -1,7 +1,5 @@
 """What volunteers send: taken once, whole or not at all, from who may, as much as there is room for."""
 
-from __future__ import annotations
-
 import json
 import secrets
 import sqlite3

@@ -1,7 +1,5 @@
 """Made-up results for the tests of the pages: a database with published ones, volunteers' ones and a curve."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import random

@@ -5,8 +5,6 @@ and trash of killed processes), entries not used for long, and, when the cache i
 ones. What is pinned or in use is kept, with all that it was made with (retention.py).
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os

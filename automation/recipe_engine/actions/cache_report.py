@@ -4,8 +4,6 @@ To verify, every declared file is read and compared with its recorded size and S
 What an entry was made with must still be there, and its recipe must be the one that made it.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

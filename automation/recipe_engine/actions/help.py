@@ -4,8 +4,6 @@ An action that takes no inputs of a recipe refuses flags that its help does not 
 explain, lock), rules/inputs.py knows the flags.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path

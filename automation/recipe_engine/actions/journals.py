@@ -4,8 +4,6 @@
 and what it left in the cache.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import logging

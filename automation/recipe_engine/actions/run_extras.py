@@ -5,8 +5,6 @@
 ``--shell`` and ``--pause`` wait for the user when all is done. This listens to the engine and steers nothing.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -4,8 +4,6 @@ The templates are the folders of automation/script/templates, with placeholders 
 ``repo`` goes to that place in the repository. One that has tests of recipes, as this one, also gets a test of it.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -1,7 +1,5 @@
 """``cm version|test|doc|prepare|native-run script``, and what to use instead of CM's other actions."""
 
-from __future__ import annotations
-
 import logging
 import os
 import shlex

@@ -8,8 +8,6 @@ or ``_cm.yaml`` is an artifact, each other JSON or YAML file in it a configurati
 ``_base: file.yaml`` or ``_base: "artifact:file.yaml"``.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

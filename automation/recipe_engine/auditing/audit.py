@@ -4,8 +4,6 @@ It reads every registered recipe, because whether a recipe exists for a dependen
 reported for the selected ones. The rules are in metadata.py and code.py.
 """
 
-from __future__ import annotations
-
 import fnmatch
 import logging
 import os

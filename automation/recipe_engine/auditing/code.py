@@ -1,7 +1,5 @@
 """Rules of the audit about what a recipe fetches and about its code: hooks and native scripts."""
 
-from __future__ import annotations
-
 import ast
 import re
 import warnings

@@ -1,7 +1,5 @@
 """What an audit of recipes can find: one stable code for each kind of mistake, with its level and why it matters."""
 
-from __future__ import annotations
-
 from typing import Literal, NamedTuple
 
 Level = Literal["error", "warning", "info"]

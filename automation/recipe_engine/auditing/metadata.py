@@ -1,7 +1,5 @@
 """Rules of the audit about metadata: of one recipe by itself, and of a recipe among all that are registered."""
 
-from __future__ import annotations
-
 import graphlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

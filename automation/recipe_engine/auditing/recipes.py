@@ -1,7 +1,5 @@
 """What the rules of an audit work on: recipe folders with everything in them, and what all recipes have together."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path

@@ -8,8 +8,6 @@ What was found out is kept in two files for each repository (``TimedIndex``): a 
 modules, so that a call whose files have the times they had looks at these times only; and what each file imports.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

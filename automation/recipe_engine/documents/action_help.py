@@ -3,8 +3,6 @@
 A block begins with the call; what follows is printed as it is. The adapters' docstrings are the list of all actions.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """What texts for a terminal and answers for programs share: lines that fit, and types as plain values."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence

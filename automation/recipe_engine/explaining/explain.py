@@ -3,8 +3,6 @@
 Nothing is run. docs/reference/explain.md describes both answers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@
 (origins.py); ``explanation_of`` puts that together. The names of all fields are those of the answer's JSON.
 """
 
-from __future__ import annotations
-
 import fnmatch
 import time
 from collections.abc import Iterator, Mapping, Sequence

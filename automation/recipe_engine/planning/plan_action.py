@@ -1,7 +1,5 @@
 """``cm plan script``: what a run would do, without doing any of it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from pathlib import Path

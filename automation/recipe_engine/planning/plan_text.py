@@ -4,8 +4,6 @@ In a few lines each different step comes once: a step that comes up again, below
 when it would make or use the same thing; the line of its first place says how often.
 """
 
-from __future__ import annotations
-
 import html
 import textwrap
 from collections import Counter

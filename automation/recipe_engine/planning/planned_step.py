@@ -11,8 +11,6 @@ the end of the step; ``{'return': 0, 'runs': [...]}`` lists inputs of further ru
 error means that a run would end with that error. When it reads a key that is not known, it does not count.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The cache as a plan sees it: what is on disk and what earlier steps would have made; nothing is written."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -4,8 +4,6 @@ Inputs decide a result: recipes, what they made (versions, files, packages, comm
 names. Settings follow from inputs or were measured; the machine is shown but is not an input. Figures are the outcome.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar

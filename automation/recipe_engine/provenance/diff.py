@@ -4,8 +4,6 @@ A difference is printed once for all results that have it. What explains little 
 another difference, or was measured by the run) is counted, and printed with ``-v``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple

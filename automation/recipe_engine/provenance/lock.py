@@ -3,8 +3,6 @@
 A ``Guard`` compares a run with a lockfile: same recipes, same versions, same files, or it stops and says which differs.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

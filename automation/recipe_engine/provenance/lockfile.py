@@ -5,8 +5,6 @@ machines: a path of the cache, or a hash of a path in a tag, is written as ``<..
 are left out.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

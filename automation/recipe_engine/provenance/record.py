@@ -28,8 +28,6 @@ what counts as its outcome; the engine adds the rest:
 Paths of one machine are written as ``<home>``, ``<cache>`` and ``<result>``. Secrets are named, never kept.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

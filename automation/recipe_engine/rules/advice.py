@@ -1,7 +1,5 @@
 """What the last lines of a failed program mean, and what to try: a table of patterns."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Sizes, ages and counts as people write them: ``20GB``, ``512 MiB``, ``30d``, ``1h30min``, ``2 entries``."""
 
-from __future__ import annotations
-
 import re
 
 from .errors import RequestError

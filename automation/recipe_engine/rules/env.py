@@ -19,8 +19,6 @@ everything else, ``"`` and ``$?`` too      the same text
 =========================================  =====================================================================
 """
 
-from __future__ import annotations
-
 import copy
 import fnmatch
 import re

@@ -5,8 +5,6 @@ right, and ``choices``, ``boolean`` and ``is_path`` stand for ``list of choice``
 CM's successor have it. A hook gets the values as ``i["values"]``.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping

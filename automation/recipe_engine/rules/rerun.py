@@ -3,8 +3,6 @@
 A step deep in a run gets env from its parents. Its line repeats the part of it that the step's recipe names.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping

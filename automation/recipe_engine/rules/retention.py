@@ -5,8 +5,6 @@ when one that needs it was used, and entries are removed in the order of that ti
 it. What a pinned entry needs, or one in use, is never removed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ A misspelling is near (a letter more, less, another, or two that changed places)
 whose words are all spelt right mean something else: ``max_duration`` is not ``min_duration``.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable

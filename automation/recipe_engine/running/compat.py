@@ -8,8 +8,6 @@ names and answers, and ``mlc.access`` asks cmind, so that what a recipe calls ru
 ``automation/utils.py`` of the recipe's repository, or, where only its ``script/`` folder was copied, our version of it.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import logging
 import os

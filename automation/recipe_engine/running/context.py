@@ -4,8 +4,6 @@ A context lives for one step. It changes its own env and state and nothing else,
 (effects.py does); what leaves the step is computed at the end, so an error or a skip leaves no trace in the caller.
 """
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import os

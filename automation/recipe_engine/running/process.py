@@ -5,8 +5,6 @@ counts such ends on the machine, the same word in ``memory.events`` those of a c
 has (https://docs.kernel.org/admin-guide/cgroup-v2.html, read November 2026).
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import selectors

@@ -4,8 +4,6 @@ Never the commit of the folder that the user is in, nor that of a repository aro
 the checkout itself counts. Without one, or without git, the version stands alone.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import lru_cache

@@ -9,8 +9,6 @@ gradients reach the first layer of a deep stack at once. With weights as random 
 this project need some five times as many steps (measured with retinanet, November 2026).
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """What a hook answers CM where a call cannot be carried out. Pure."""
 
-from __future__ import annotations
-
 from typing import Any
 
 Answer = dict[str, Any]

@@ -6,8 +6,6 @@ no longer parses is removed, and cmind makes it anew. Another copy of the same r
 or copied with its home leaves one, is no longer registered: the engine refuses two.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -7,8 +7,6 @@ With -v it prints the `cm` command first. State is in CM's home ($CM_REPOS), els
 Directory Specification (0.8): $XDG_DATA_HOME/crowdperf and $XDG_CACHE_HOME/crowdperf.
 """
 
-from __future__ import annotations
-
 import difflib
 import hashlib
 import importlib.metadata

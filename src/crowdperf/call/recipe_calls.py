@@ -1,8 +1,6 @@
 """What hooks need to call other recipes: the name of CM's script automation, inputs that go on to each call, and the
 inputs that give a run the shape of another one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

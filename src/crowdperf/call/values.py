@@ -4,8 +4,6 @@ The words for yes and no are those of the engine's flags (recipe_engine.rules.co
 tests/engine/test_call_values.py compares the two.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 

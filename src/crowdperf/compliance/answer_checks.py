@@ -10,8 +10,6 @@ own number, 2, is no end token of Llama 3.1 or DeepSeek, and one given on its co
 no token); TEST07 and TEST09 fail where samples are missing, or come twice.
 """
 
-from __future__ import annotations
-
 import math
 import struct
 from collections.abc import Collection, Iterable

@@ -8,8 +8,6 @@ Sources: verify_performance.py and verify_accuracy.py of TEST01, verify_performa
 TEST06, mlcommons/inference at b66003e1 (August 2026), and the 740 tests of the published round v5.1, which all look so.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

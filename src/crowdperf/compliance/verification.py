@@ -14,8 +14,6 @@ more (MultiStream: 0.625 us). Sources: compliance/TEST01 and TEST04 of mlcommons
 element, the verdict here is the stricter one; `tests/compliance/test_verification.py` has the list.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import struct

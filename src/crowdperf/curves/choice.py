@@ -1,7 +1,5 @@
 """Which concurrencies a curve is measured at, and what a submission would miss in a choice. Pure."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import pairwise

@@ -4,8 +4,6 @@ Keys and command line: src/inference_endpoint/config/schema.py and commands/benc
 ea332753 (2026-08-21), client 0.1.0. The client itself is the user's own, unmodified; it is never downloaded.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -7,8 +7,6 @@
     tree/<organization>/<submission>/               once every point is done
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

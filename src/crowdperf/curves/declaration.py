@@ -1,7 +1,5 @@
 """What the submitter declares of a curve: read from a YAML file, or a form of it that says what is not declared."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path

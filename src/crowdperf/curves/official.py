@@ -5,8 +5,6 @@ of its own that already holds an answer, so that it needs no network and leaves 
 variables are the few named here: a seed file that someone has set for all programs is passed on only when it was given.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

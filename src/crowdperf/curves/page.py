@@ -1,7 +1,5 @@
 """curve.html: a curve as one static page, and curve.csv and summary.txt with the same figures. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

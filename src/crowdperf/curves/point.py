@@ -7,8 +7,6 @@ has ended well, so that a second attempt begins behind them; samples.csv; and ou
 not.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import shutil

@@ -1,7 +1,5 @@
 """What one point of a curve is made of: the inputs of its point.json, from which the program of the point reads it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass

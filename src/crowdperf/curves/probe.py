@@ -6,8 +6,6 @@ names: the client opens plain connections to the URL's host and port (endpoint_c
 2026-11-28).
 """
 
-from __future__ import annotations
-
 import http.client
 import json
 import os

@@ -1,7 +1,5 @@
 """A curve from run folders of the client that somebody has already, made elsewhere or by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

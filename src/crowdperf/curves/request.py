@@ -1,7 +1,5 @@
 """What a curve is asked for: the inputs of the recipe, checked all at once. Reads the data set, changes nothing."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

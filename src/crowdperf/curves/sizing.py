@@ -4,8 +4,6 @@ The client has no least duration for a fixed concurrency: it ends when its sampl
 from the rate of a short run at the same concurrency, in whole multiples of the data set, as the rules want it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

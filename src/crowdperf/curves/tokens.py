@@ -6,8 +6,6 @@ src/inference_endpoint/async_utils/services/metrics_aggregator/token_metrics.py 
 (2026-08-21).
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """The answers of hooks that hand on a data set or a model: env keys, the files of the entry, failures."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from pathlib import Path

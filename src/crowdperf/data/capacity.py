@@ -1,7 +1,5 @@
 """Says whether a machine has the disk and the memory for something large, before it is begun."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The copy of a data set or a model that a user gave: where it is, and an identity that changes when the copy does."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path

@@ -10,8 +10,6 @@ Two kinds: cases of volumes whose license has to be accepted (`CaseSet`: given o
 The keys of a recipe follow from its data set's name, as in CM_DATASET_COCO_WORK.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

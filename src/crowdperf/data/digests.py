@@ -1,7 +1,5 @@
 """Digests of files and of texts."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

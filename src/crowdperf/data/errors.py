@@ -1,7 +1,5 @@
 """The exception of this package."""
 
-from __future__ import annotations
-
 
 class DataError(Exception):
     """Data that cannot be used; `str()` is the message and, in a line of its own, the hint."""

@@ -1,7 +1,5 @@
 """Compares a folder with the files that should be in it and tells everything that is wrong at once."""
 
-from __future__ import annotations
-
 import fnmatch
 import os
 from collections.abc import Iterable, Iterator, Sequence

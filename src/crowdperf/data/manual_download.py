@@ -1,7 +1,5 @@
 """What to say where data has to be fetched by hand because its license must be accepted."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 The keys are those of crowdperf/harness/base/model_facts.py; this side adds none that the harness must know.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping

@@ -15,8 +15,6 @@ sets what the download step and crowdperf.models.published_model go by; `finish`
     CM_PUBLISHED_MODEL_FACTS           JSON: what model.json says of published weights
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field

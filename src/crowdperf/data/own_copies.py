@@ -7,8 +7,6 @@ A step that ends with a copy given by `--path` leaves `own-copy.json` in its cac
 Copies of made data are not registered and not looked for in the scratch space: they never stand in for real ones.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Stores of preprocessed samples: what the hooks of the recipes that have the harness write one have in common."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path

@@ -6,8 +6,6 @@ commands/benchmark/accuracy.py and config/schema.py of mlcommons/endpoints ea332
 are nanoseconds. Numbers that the client could not compute are null there and None here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -7,8 +7,6 @@ events, TPOT divided by the tokens behind the first chunk; percentiles are eleme
 Every line is read once; the many lines of further chunks are passed over unparsed.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """The JSON and YAML files of a point, from a folder or from memory, as records whose problems name the file."""
 
-from __future__ import annotations
-
 import io
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The rules on the files of a submission tree: what may leave a machine (E15), and what belongs there (E16)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -4,8 +4,6 @@ The rules E1 to E19 look for what the official checker (endpoints-submission-cli
 they do not repeat what it refuses.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Formats: submission_checker/models/file/{point_config,system,steady_state}.py of
 2026-11-23). Only what the rules compare is read here; whether a file is complete is the official checker's question.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum

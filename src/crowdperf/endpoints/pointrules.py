@@ -3,8 +3,6 @@
 E14 is in steadyrules.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator

@@ -5,8 +5,6 @@
 What cannot be read is a finding (E0); the other points are there all the same.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ submission_checker/models/regions.py of the PyPI package endpoints-submission-cl
 Boundaries are rounded half to even. The margin of 10 % above the greatest concurrency counts for no region.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from enum import Enum

@@ -3,8 +3,6 @@
 report = check_tree(Path("LabOrg/sub-0001"), read_edition())
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

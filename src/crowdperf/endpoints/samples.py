@@ -11,8 +11,6 @@ echoed: 1 where the answer is the prompt word by word; rest_tokens: of the text 
 where nothing is known: no first token, no answer, no tokenizer, or text that only the chat template of the model makes.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, fields

@@ -14,8 +14,6 @@ endpoints-submission-cli 1.5.3.0. The rules' table of terms gates on TPOT alone,
 the paragraph behind it names TTFT as well. Here TPOT decides, and the states of TTFT are given beside it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

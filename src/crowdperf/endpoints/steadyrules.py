@@ -5,8 +5,6 @@ is said to be level and drifts by 5 % or more. Any other difference is a warning
 decide by the rules' table of terms), a claim of less than there is.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

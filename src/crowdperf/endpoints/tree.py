@@ -9,8 +9,6 @@ machine, these are cut to the last part of the path and to the port. docs/ is th
 there what cannot be seen from the other files (when a point began, which client, what its events say).
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -6,8 +6,6 @@ mlcommons/endpoints 40b78bfe (read 2026-11-23), which section 4.4 of the Endpoin
 parameters". Pure; no other package.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter

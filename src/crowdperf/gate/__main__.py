@@ -3,8 +3,6 @@
 Exit codes: 0 accepted, 1 refused, 2 not judged (a wrong call, or a folder that cannot be read).
 """
 
-from __future__ import annotations
-
 import json
 import sys
 

@@ -1,7 +1,5 @@
 """One call of the gate from its words to what is shown: shared by the command and the recipe."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Mapping

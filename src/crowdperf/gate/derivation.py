@@ -5,8 +5,6 @@ power_end in whole milliseconds. So figures that it derived from each other agre
 `STAMPS_S`. All of it held on 1,818 published performance logs of round v5.1 (LoadGen 4.1 to 5.1.0).
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Reads the files of a tree for the rules; what cannot be read becomes a text that says why, never an exception."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

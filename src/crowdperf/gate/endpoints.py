@@ -10,8 +10,6 @@ tools/submission/submission_checker; what the client writes: src/inference_endpo
 mlcommons/endpoints ea332753 (August 2026).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ published_round.json has how often each rule was asked in that round, how often 
 (tests/gate/record_published.py). A test refuses every rule without such a ground.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 from collections.abc import Mapping

@@ -3,8 +3,6 @@
 A rule that fails with an exception is itself a finding that refuses: what could not be checked is not accepted.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Nothing is opened, no link is followed. Paths are text with slashes, relative to the root.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Iterable, Mapping

@@ -5,8 +5,6 @@ blind to nothing: the official ones take the first value of a key that comes twi
 go unseen.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -4,8 +4,6 @@ They run in a scratch folder, because they write summary.csv to where they stand
 accepts when it also says so in its last words.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile

@@ -1,7 +1,5 @@
 """Writes a verdict: as text for people, as JSON for programs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import asdict
 

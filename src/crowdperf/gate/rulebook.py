@@ -1,7 +1,5 @@
 """What a rule is, and the register of all of them; rules_*.py fill it."""
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Rules on an accuracy run: its logs, and that score, log and hash belong together."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import hashlib

@@ -1,7 +1,5 @@
 """Rules on the times of a performance log: its own clock, the stamps of the run, the dates."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone

@@ -1,7 +1,5 @@
 """Rules on the compliance tests of the closed and network divisions; their runs are judged as any other run is."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from crowdperf.compliance.verdict_lines import PASS, missing_lines

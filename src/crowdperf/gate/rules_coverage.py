@@ -1,7 +1,5 @@
 """Rules on what an accuracy run covers: its seeds, the samples that it loaded, and of how many its score is."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

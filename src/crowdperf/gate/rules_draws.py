@@ -4,8 +4,6 @@ All of it held in the published round v5.1: 336 Server logs of up to two million
 loaded some of all, the responses of 246 tests, and their number in 171 but one, whose verdict is of another run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from crowdperf.gate.derivation import (

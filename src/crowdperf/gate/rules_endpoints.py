@@ -4,8 +4,6 @@ The checker takes config.yaml for what was done: the duration that was asked for
 Rules of another source look at result_summary.json and accuracy_results.json instead.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Rules on the figures of a performance run: each is derived again from others of the same detail log."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from itertools import pairwise

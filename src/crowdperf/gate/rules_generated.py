@@ -1,7 +1,5 @@
 """The rule on the queries that LoadGen generates before a run: as many, for as long, as its settings ask for."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

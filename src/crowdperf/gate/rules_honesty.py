@@ -1,7 +1,5 @@
 """Rules on what a submission must not be or hold: synthetic results, test runs, and what is private."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import re

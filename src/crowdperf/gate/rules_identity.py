@@ -5,8 +5,6 @@ have the same second, process and build; one build has one version and one set o
 names in all runs of a result. Versions of LoadGen within a result do differ there (27 of 1,437), which is a warning.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 

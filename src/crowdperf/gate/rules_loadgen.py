@@ -1,7 +1,5 @@
 """Rules on the LoadGen that made a log: its version, its sources as compiled, nothing changed in them."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Rules on the messages of a log: none hidden or doubled, and all of them there."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import TypeAlias
 

@@ -1,7 +1,5 @@
 """Rules on a performance run's logs, the result's own and those of compliance tests alike."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterator
 

@@ -5,8 +5,6 @@ a percentage, its verdict stands (a finding would refuse what it accepts, or the
 asks what the benchmark's rules ask.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

@@ -6,8 +6,6 @@ LoadGen reads that file by itself: an unchanged LoadGen under the model's name m
 call, or a line of user.conf, loses it without a word.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from crowdperf.gate.derivation import (

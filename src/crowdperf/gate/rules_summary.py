@@ -1,7 +1,5 @@
 """Rules on the summary: LoadGen writes it from what it writes the detail log from, so every line follows from that."""
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Container, Iterator, Mapping, Sequence

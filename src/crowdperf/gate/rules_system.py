@@ -1,7 +1,5 @@
 """Rules on the description of a system and on what describes a result: measurements, user.conf, README."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping

@@ -4,8 +4,6 @@ The arithmetic is that of `crowdperf.compliance.verification`, which also makes 
 their first and last 4,096 bytes are looked at; where the whole ones are known (`--backup_dir`), all of them.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Mapping

@@ -8,8 +8,6 @@
 What run_verification.py of each test writes; limits from audit.config (mlcommons/inference b66003e1, compliance/).
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Rules on the tokens of a language model's run: rates, latencies and lengths that follow from each other."""
 
-from __future__ import annotations
-
 import math
 import re
 import statistics

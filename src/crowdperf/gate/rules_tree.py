@@ -3,8 +3,6 @@
 A rule on the size of the files that are parsed: one too large for its kind is refused, not waited for.
 """
 
-from __future__ import annotations
-
 import posixpath
 from collections.abc import Iterable, Iterator
 

@@ -7,8 +7,6 @@ limit is at most 1 - percentile. So `t` are tolerated among `n` where P[Binomial
 stream scenarios discard the t - 1 slowest and report the next one; Server counts those over its limit.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator

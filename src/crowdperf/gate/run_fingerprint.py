@@ -9,8 +9,6 @@ Tells a run from a copy whose latencies were all shifted, all scaled, or both: t
 Of the 877 different runs of the published round v5.1 no two have one percentile in such a proportion by chance.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from bisect import bisect_left, bisect_right

@@ -3,8 +3,6 @@
 What they find is that the logs contradict themselves, whether the run is VALID or not.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The steps of this project that make the files of a submission, with the command of each."""
 
-from __future__ import annotations
-
 import enum
 import shlex
 

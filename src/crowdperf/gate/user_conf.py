@@ -1,7 +1,5 @@
 """What a user.conf asks LoadGen for, with the keys under which the detail log repeats it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

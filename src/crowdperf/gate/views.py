@@ -3,8 +3,6 @@
 Everything is read here, before the rules, so that a rule is a pure function of its view. A view knows its parent.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime

@@ -7,8 +7,6 @@
 Exit codes: 0 the run completed (result.json says whether it is VALID), 1 it failed, 2 the request is wrong.
 """
 
-from __future__ import annotations
-
 import argparse
 import faulthandler
 import os

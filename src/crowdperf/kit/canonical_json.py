@@ -1,7 +1,5 @@
 """The one JSON text of a value, so that equal values have equal digests. Pure."""
 
-from __future__ import annotations
-
 import json
 
 

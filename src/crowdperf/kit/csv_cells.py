@@ -1,7 +1,5 @@
 """CSV files without a cell that a spreadsheet takes for a formula. Pure."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterable

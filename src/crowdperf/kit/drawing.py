@@ -5,8 +5,6 @@ browser shows where the pointer rests. Series differ by shape and dash, not by c
 `html_page.STYLE`, light and dark; there is no style attribute, which the policy of the collector's pages forbids.
 """
 
-from __future__ import annotations
-
 import html
 import math
 from collections.abc import Callable, Iterable, Sequence

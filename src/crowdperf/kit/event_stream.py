@@ -10,8 +10,6 @@ named `error` is one, others (`ping`) are counted and left out. Only whole lines
 bytes is never cut. What cannot be read is counted, not passed over.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any, Final
 

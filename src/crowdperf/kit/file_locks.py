@@ -7,8 +7,6 @@ open has ended, in whatever way, so nothing is left to tidy after `kill -9`. A c
 Where the system has no flock (Windows) nothing is guarded: each lock is had at once, and a warning says so.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import logging

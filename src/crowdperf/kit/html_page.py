@@ -4,8 +4,6 @@ A page is one file: no scripts, nothing from elsewhere, light and dark as the re
 pixels on. Every text that comes from a run, a file or a user goes through `text`.
 """
 
-from __future__ import annotations
-
 import html
 import unicodedata
 from collections.abc import Collection, Sequence

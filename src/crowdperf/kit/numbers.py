@@ -1,7 +1,5 @@
 """Numbers as text: those that inputs of recipes give, and those that pages and tables show."""
 
-from __future__ import annotations
-
 import math
 
 MAX_DIGITS = 18

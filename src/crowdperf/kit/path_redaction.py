@@ -7,8 +7,6 @@ An entry of the cache is known by its name, 16 hex digits, which is left out: it
 engine writes records with the same three signs (`portable` in provenance/lockfile.py). Pure.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

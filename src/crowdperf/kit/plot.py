@@ -4,8 +4,6 @@ Those of a page's whole width are drawn twice, for a page and for a phone (`draw
 drawn; the page has the same values as a table.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

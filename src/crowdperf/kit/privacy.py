@@ -13,8 +13,6 @@ Every search has a `Budget`: a text that was made to keep the search busy ends i
 budget for all of them.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import re

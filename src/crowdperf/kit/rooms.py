@@ -4,8 +4,6 @@ A recipe that cannot load without a room goes with it. One that needs a room for
 stays, and its hook asks here first: tools/without_room.py reads these calls.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]

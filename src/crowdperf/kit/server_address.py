@@ -1,7 +1,5 @@
 """Reads the address of a server as a user gives it: http or https, a host, a port where it has one. Pure."""
 
-from __future__ import annotations
-
 import ipaddress
 from urllib.parse import SplitResult, urlsplit
 

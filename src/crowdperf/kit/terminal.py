@@ -1,7 +1,5 @@
 """For a person's terminal: tables as text, and colours (VALID green, INVALID red, warnings yellow)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import TextIO

@@ -1,7 +1,5 @@
 """JSON and YAML texts from elsewhere, read with a limit on what they unfold to; problems are words for people."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """The paths that a user gives a recipe: a relative one counts from the folder where the command was given."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Mapping

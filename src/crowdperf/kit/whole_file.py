@@ -1,8 +1,6 @@
 """Files put in place whole or not at all, so that nobody ever reads half of one; digests; JSON objects and YAML read
 back."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

@@ -6,8 +6,6 @@ larger than memory (3d-unet: gigabytes), so it is never read whole. A sample may
 some runs). What a log that was cut still shows is found by `shown_responses` and ANSWERED.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping

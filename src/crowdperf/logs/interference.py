@@ -4,8 +4,6 @@ The harness records what this needs in each result.json (`load`, `machine`, `dur
 derived again from the record alone. A figure of a disturbed run says little about the machine.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

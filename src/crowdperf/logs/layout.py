@@ -8,8 +8,6 @@ The two inner folders are named as the MLPerf submission tree names them (v6.0 a
 copies them as they are. Nothing here looks at the disk.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from datetime import datetime, timezone

@@ -1,7 +1,5 @@
 """What a run's load.json recorded, in one sentence and as plots: memory, CPU and each GPU over time. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from statistics import fmean
 from typing import Any

@@ -1,7 +1,5 @@
 """What result.json says of LoadGen's log: the harness writes it, and whoever checks a result derives it again. Pure."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 
 from crowdperf.logs.run_log import Json, LoadGenLog

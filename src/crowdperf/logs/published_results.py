@@ -6,8 +6,6 @@ processors or accelerators and their number, exactly. 3D-UNet up to v1.0 (BraTS)
 Figures of v0.7: closed/NVIDIA/results_summary.csv of its repository; others from the logs (read November 2026).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Where the rate of a run comes from, and which one to try next."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

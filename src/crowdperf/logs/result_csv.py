@@ -3,8 +3,6 @@
 The first five columns are those of the results_summary.csv that NVIDIA's submissions have.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from crowdperf.kit.csv_cells import csv_text

@@ -4,8 +4,6 @@ Beside the runs it reads what describes them where it is there: the system's JSO
 measurements.json, environment.json of a call. Every name of a host, user or home folder stays out of it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

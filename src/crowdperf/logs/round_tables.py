@@ -5,8 +5,6 @@ newer one, with what LoadGen's mlperf.conf and the rules ask beyond it. Rounds b
 project, v4.0 and v4.1 also the language models that it runs in later rounds only (earlier.json).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ The detail log is the source; a run whose detail log is in the form of v0.7 is r
 wrote beside the logs (result.json, accuracy.json, load.json) adds labels, targets and the load; it may be absent.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ the verdicts. Key names: LoadGen 4.1 to 6.0.17 (https://github.com/mlcommons/inf
 and test_settings_internal.cc).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from datetime import datetime

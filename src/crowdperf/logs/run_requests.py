@@ -10,8 +10,6 @@ see them. A run, its score and its compliance tests read these files again, so t
 do not contain run.json.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Mapping

@@ -8,8 +8,6 @@ whose files look like
     hash=5e884898da28047151d0e56f8dc6292773603d0d6aabbdd62a11ef721d1542d8
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Iterator, Mapping

@@ -5,8 +5,6 @@ submission_checker/constants.py at b66003e1 (August 2026) since v5.0. The seeds 
 has wheels of its own: mlcommons-loadgen 6.0.16 and 6.0.17 hold those of v6.1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 

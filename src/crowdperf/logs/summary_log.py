@@ -13,8 +13,6 @@ of the summary:
 Sources: results.cc of LoadGen at tag v0.7 and 6.0.17 (https://github.com/mlcommons/inference/tree/master/loadgen).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What the system of a found run is called, and how names of hardware are compared."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

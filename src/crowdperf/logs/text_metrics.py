@@ -7,8 +7,6 @@
 TTFT: time to the first token. TPOT: time per output token after it. LoadGen has neither in Offline.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any

@@ -12,8 +12,6 @@ the checkers disagree, what the checkers accept), the checker of tag v4.0 for ol
 disk.
 """
 
-from __future__ import annotations
-
 import enum
 from dataclasses import dataclass
 from pathlib import Path

@@ -6,8 +6,6 @@ so this comes last. Agrees byte for byte with tools/submission/truncate_accuracy
 b66003e1 (August 2026); unlike it, a backup that exists is kept and the new one stands beside it.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ What names more counts more: model.scenario, *.scenario, model.*, *.*; among equ
 Times are in milliseconds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
 

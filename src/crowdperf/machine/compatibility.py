@@ -7,8 +7,6 @@ November 2026.
 ``libraries.csv`` has a source and date in each row.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 from pathlib import Path

@@ -4,8 +4,6 @@ From ``lscpu`` (util-linux), else ``/proc/cpuinfo``; ``/sys/devices/system/node`
 documentation). Flags, caches and limits on processors are the recipe detect-cpu's.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath

@@ -4,8 +4,6 @@ Docker has a daemon: its client alone starts nothing, and ``docker info`` says w
 of Docker 20 to 28). Podman and Apptainer (once Singularity) have none.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

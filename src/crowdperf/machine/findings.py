@@ -6,8 +6,6 @@ what was there before goes into a record first (``write_record``), because a run
 settings, never commands: whoever may edit it cannot make somebody run a command of his own.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

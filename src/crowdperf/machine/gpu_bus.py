@@ -6,8 +6,6 @@ Repository (pci-ids.ucw.cz, 2026-11), NVIDIA's gpu-admin-tools (gpu/devid_names.
 driver (neuron_pci.c). Numbers that are not listed are shown as numbers, never guessed.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple

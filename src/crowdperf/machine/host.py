@@ -5,8 +5,6 @@ DMI in /sys/class/dmi/id (kernel); Amazon names the instance type as product (EC
 Azure's chassis asset tag (Microsoft, "How to identify a VM in Azure").
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Mapping

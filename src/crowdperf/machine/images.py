@@ -1,7 +1,5 @@
 """References of container images: their grammar, and the digest that pins what they hold. Pure."""
 
-from __future__ import annotations
-
 import re
 
 REFERENCE = re.compile(

@@ -4,8 +4,6 @@ A match is judged by the accelerator and how many of it there are, as the submis
 (processor, cloud, a driver that shows nothing) is told as a reason, never hidden.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Sequence

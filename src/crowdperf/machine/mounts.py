@@ -1,7 +1,5 @@
 """The mounted file systems of a machine and the lines of /etc/fstab (fstab(5), proc_mounts(5)), in one form."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable

@@ -10,8 +10,6 @@ AWS announced on 2026-10-16 that Neuron 2.34 has another form behind `--output-f
 are then those that AWS documents for the chips on the bus. Not run on hardware.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

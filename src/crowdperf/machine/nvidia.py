@@ -4,8 +4,6 @@ Tools: ``nvidia-smi`` (query names as ``nvidia-smi --help-query-gpu`` of driver 
 ``/proc/driver/nvidia/version``, and ``nv-fabricmanager --version``. Tested on recorded output.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ Nothing here runs a command. The tool is the first of a list of programs that is
 distributions, because a derived one has the tool of its parent. Commands as the tools' manual pages have them.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple

@@ -10,8 +10,6 @@ A recorded machine is a folder:
 A command that is not recorded is a program that is not there (exit code 127).
 """
 
-from __future__ import annotations
-
 import contextlib
 import fnmatch
 import json

@@ -4,8 +4,6 @@ Layouts: PEP 376 and the PyPA "Recording installed projects" specification (``NA
 ``dist-packages``, ``pyvenv.cfg`` (Python documentation of venv).
 """
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Which machine a recipe looks at: this one, or a recorded one that its input ``machine`` names."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

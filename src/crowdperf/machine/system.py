@@ -3,8 +3,6 @@
 What a machine does not tell stays empty. ``system_rows`` makes lines of it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

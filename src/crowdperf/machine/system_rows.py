@@ -1,7 +1,5 @@
 """Lines to read of a description: pairs of a name and a text, each fact in a line of its own."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from crowdperf.machine.system import System

@@ -11,8 +11,6 @@ names, or behind PATH. Versions come from the files the vendor ships, and from a
 Seen on the CUDA 13.0 of the development machine; layouts of other versions after NVIDIA's installation guides.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Dotted numeric versions as drivers, CUDA, cuDNN, TensorRT and Docker have them, in order."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

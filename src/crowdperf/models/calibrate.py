@@ -5,8 +5,6 @@ around an operator that can be quantised. Twice: once for the greatest magnitude
 for the distribution. Writes the neutral file of `calibration.py`.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

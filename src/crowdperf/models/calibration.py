@@ -9,8 +9,6 @@ Names are those of the ONNX file; ranges hold zero. Nothing in the file belongs 
 writing the file.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping

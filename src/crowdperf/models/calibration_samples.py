@@ -6,8 +6,6 @@ indices, or a count, chooses others.
 All but the official list on real data is marked `is_official: false`, which the closed division refuses.
 """
 
-from __future__ import annotations
-
 import hashlib
 import random
 import sys

@@ -8,8 +8,6 @@ keeps the rows of query and key so that the two halves of a head's pairs lie sid
 conversion); reading turns that back.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

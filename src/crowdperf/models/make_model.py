@@ -18,8 +18,6 @@ An architecture (benchmarks/<folder>/network.py) may bring, beside what `benchma
     convert_checkpoint(network, state) -> state: renames the tensors of a published checkpoint
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import json

@@ -3,8 +3,6 @@
 Each file is written beside its place and then moved there.
 """
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 Needs no library, so that files can be quantised and compiled without torch.
 """
 
-from __future__ import annotations
-
 import platform
 import shutil
 from collections.abc import Mapping, Sequence

@@ -4,8 +4,6 @@ The statistics of every batch normalisation of a drawn network are measured in o
 (benchmarks/initialweights.py draws the weights).
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping, Sequence
 

@@ -8,8 +8,6 @@
 Zeros stand behind the end of a question. In which order a model takes the three is a matter of its inputs.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -6,8 +6,6 @@ Run by the run.sh of recipes with published models; CM_PUBLISHED_MODEL_WORK says
 call the program which makes the tiny one.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -11,8 +11,6 @@
 kernels on the processor; the pytorch backend runs fp32 files in bf16.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import json

@@ -8,8 +8,6 @@ its largest batch is then the compiled one times cores and threads, as NVIDIA's 
 it, which calls gen_triton_model.py (read 2026-11-23, in a public copy whose repository is not known).
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

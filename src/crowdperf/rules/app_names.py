@@ -3,8 +3,6 @@
 The variations of the recipe app-mlperf-inference are the one list of them; pure but for `recipe_meta`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

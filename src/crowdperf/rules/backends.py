@@ -1,8 +1,6 @@
 """The backends of the harness, collected from their records (record.py,
 crowdperf/harness/backends/<name>/record.py)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any

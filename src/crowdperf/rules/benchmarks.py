@@ -6,8 +6,6 @@ constants.py, read at b66003e1, August 2026) for rounds since v5.0; MODEL_CONFIG
 for older rounds; LoadGen's embedded mlperf.conf (6.0.17) for sample counts and latencies it repeats.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType

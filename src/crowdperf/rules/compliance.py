@@ -12,8 +12,6 @@ others. Sources: the audit.config files, README files and checkers of mlcommons/
 b66003e1 (August 2026).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 

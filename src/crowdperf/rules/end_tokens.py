@@ -3,8 +3,6 @@
 generation_config.json comes first, since generate() of transformers and vLLM's server take its end tokens.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -5,8 +5,6 @@ A submission's folder may have any of these names; in the open division model_ma
 rounds).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping
 from types import MappingProxyType

@@ -8,8 +8,6 @@ in such a run, null for what is not an MLPerf benchmark. The harness decides fro
 number of samples (crowdperf/harness/runner/loadgen_run.py); nobody states these facts by hand. Pure.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

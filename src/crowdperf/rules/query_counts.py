@@ -1,7 +1,5 @@
 """How many queries a performance run needs before early stopping can call it VALID, known before it begins. Pure."""
 
-from __future__ import annotations
-
 from crowdperf.rules.names import Scenario, counted, duration_text
 from crowdperf.rules.record import Record
 

@@ -8,8 +8,6 @@ Times in ms, sizes in bytes (GB and TB in powers of ten, as the sources count), 
 accuracy script's line.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,8 +1,6 @@
 """Finds and reads the records of benchmarks and backends: `record.py` in the folder of each, read without the room it
 is in."""
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 from typing import TypeVar

@@ -6,8 +6,6 @@ tools/submission/submission_checker/constants.py at b66003e1 (August 2026) for v
 benchmarks was 24,576 samples up to v3.1 (OFFLINE_MIN_SPQ), a table since (OFFLINE_MIN_SPQ_SINCE_V4).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from crowdperf.rules.benchmarks import BENCHMARKS, RECORDS, AccuracyTarget, model_of

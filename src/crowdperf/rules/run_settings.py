@@ -5,8 +5,6 @@ from here, and the harness the rule of a setting that its scenario has not. Type
 stand in `_cm.yaml` of mlperf-run-inputs and mlperf-serving-inputs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

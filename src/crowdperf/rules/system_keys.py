@@ -4,8 +4,6 @@ Source: the lists of system description fields of the official submission checke
 (tools/submission/submission_checker/constants.py, August 2026).
 """
 
-from __future__ import annotations
-
 KEYS = (
     "division",
     "submitter",

@@ -9,8 +9,6 @@ Needs the standard library alone, so that a program does where its recipe has no
 options: the same library versions give the same files.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

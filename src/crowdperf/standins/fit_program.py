@@ -10,8 +10,6 @@ The measured samples give the score that model.json has as its reference, by the
 weights.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

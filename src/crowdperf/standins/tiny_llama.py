@@ -13,8 +13,6 @@ texts that ship with Python (pydoc_data), so its merges differ a little between 
 The weights are large enough that an answer depends on the whole prompt, and the likeliest token is seldom a near tie.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import json

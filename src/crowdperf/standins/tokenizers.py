@@ -6,8 +6,6 @@
 Each is of the kind that the real one is, read by the same code: byte-level pairs.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

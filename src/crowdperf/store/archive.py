@@ -4,8 +4,6 @@ A block of 512 bytes at a time is unpacked and judged, so that a bomb ends at th
 those of `parts/of/these-letters`; extended headers (PAX, GNU) are not read, because bundles have none.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

@@ -9,8 +9,6 @@
 both LoadGen logs as they are, user.conf, the score, the load, result.json and record.json masked (redaction.py).
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -4,8 +4,6 @@ REPORT.
 The report is written as JSON; why a bundle is refused goes to stderr, a line for each problem, and the exit code is 1.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import sys

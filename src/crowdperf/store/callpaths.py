@@ -1,7 +1,5 @@
 """The paths of a call of a recipe that must be given. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

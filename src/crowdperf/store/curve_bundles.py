@@ -11,8 +11,6 @@ from is in samples.csv (crowdperf.endpoints.samples), which a curve keeps beside
 the SHA-256 goes.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import re

@@ -1,7 +1,5 @@
 """Makes a result of a curve of MLPerf Endpoints, wherever its points were read. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

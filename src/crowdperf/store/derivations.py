@@ -14,8 +14,6 @@ V13 result.json, results.json, record.json and the score say what the logs say. 
 that every equation holds, passes: so pages say "logs consistent" and never more.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ The figures are read from the client's result_summary.json; what its events woul
 does not have them. A tree of several organizations, or a folder above, is read as well.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -9,8 +9,6 @@ A withdrawn result has its kind, run_id and digest in the place of `result`. `re
 were added, one a line. results-export.json is written last.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import json

@@ -5,8 +5,6 @@ system's JSON and measurements.json. The same facts come from a results folder, 
 their results have the same key. Nothing that names a host, a user or a folder is taken.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ What a path is, its content says; results that are kept already stay as they are
 nothing, and one that was interrupted is completed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import sqlite3

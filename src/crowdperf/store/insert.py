@@ -1,7 +1,5 @@
 """The rows of one result, written in the caller's transaction: store.py says when and what follows."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping

@@ -5,8 +5,6 @@ of their history), measured settings, time, who sent them, the host, and the rou
 submission. A published result of the open division has a model of its own, which its `model_digest` says.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterable

@@ -4,8 +4,6 @@ Who shares a result with a collector that the same user has started need not cop
 key, in a file for each port. A collector on another machine has no such file here.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Mapping
 from pathlib import Path

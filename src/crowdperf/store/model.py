@@ -3,8 +3,6 @@
 Text from outside (names, notes, facts) is kept as it came and is text for ever: who shows it escapes it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal

@@ -5,8 +5,6 @@ needs.
 Facts: summary.csv of mlcommons/inference_results_v6.1 at 7bf15fd8 (read 2026-11-23).
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping

@@ -6,8 +6,6 @@ Names of columns come from the closed lists here, never from a caller's text. A 
 number of the row before (key-set paging), so that page 1000 costs as much as page 2.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import functools

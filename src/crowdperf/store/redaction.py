@@ -5,8 +5,6 @@ serial numbers; times are kept to the minute. LoadGen's logs go as they are or n
 `find_private` looks for what has a shape, without knowing the machine: the sender looks before, the receiver after.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Why a bundle is not accepted."""
 
-from __future__ import annotations
-
 from crowdperf.store.model import Problem
 
 

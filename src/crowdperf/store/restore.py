@@ -3,8 +3,6 @@
 Only what is new here is changed: a result or a key that this database knew keeps the state it has here.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import sqlite3
 

@@ -3,8 +3,6 @@
 The runs of one scenario's folder are one result; two calls are two results, however alike they are.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

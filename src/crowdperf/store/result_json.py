@@ -3,8 +3,6 @@
 The bodies of files are not in the object, only their digests.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from typing import Any, TypeVar

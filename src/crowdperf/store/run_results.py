@@ -2,8 +2,6 @@
 is one. Pure; every figure is what `crowdperf.logs` read in the logs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@
 cannot come back.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from dataclasses import fields

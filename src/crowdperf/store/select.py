@@ -1,7 +1,5 @@
 """Reads whole values out of the tables: a result, a configuration, a system."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Iterable

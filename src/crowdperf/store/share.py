@@ -9,8 +9,6 @@ collector which this user has started on this machine is known. The bundle
 stays in FOLDER/share/, with the reason where it was not sent; the same line again sends it.
 """
 
-from __future__ import annotations
-
 import argparse
 import io
 import json

@@ -5,8 +5,6 @@ no longer withdraw what was sent with it. Signatures are those of RFC 8032, by t
 bundle is written as OpenSSH writes one (SSHSIG), so that `ssh-keygen -Y` checks it without this project.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import hashlib

@@ -5,8 +5,6 @@ cell is a note of the result. Form: 31 columns, a bare header, all cells quoted 
 7bf15fd8, read 2026-11-23).
 """
 
-from __future__ import annotations
-
 import csv
 import io
 from collections import Counter

@@ -7,8 +7,6 @@ submission in it, with the figures that the viewer derived.
 Format: bundle.py and adapt.py of mlperf-viz 2.0.0 (read 2026-11-23). source_path, a folder of its maker, is not kept.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -3,8 +3,6 @@
 Nothing is written here; reading is limited to the results folders and the recipe beside.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

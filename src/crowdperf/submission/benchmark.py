@@ -1,7 +1,5 @@
 """The benchmark behind a model's folder in a round: the row of our table, and what the checkers call it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The lines that a call prints: those of cm4mlops' recipe, and the table of results. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Demanded is what both official checkers together demand of LoadGen's logs, and L
 the presence of files is looked at.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

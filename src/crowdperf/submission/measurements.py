@@ -7,8 +7,6 @@ The first five keys are the official ones (each must say something); "crowdperf"
 when they check, show or repeat a result.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

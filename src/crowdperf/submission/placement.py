@@ -8,8 +8,6 @@ The manifest lists the digests of what we wrote. A file that is not in it, or no
 user's: an update keeps it, and refuses to write over it; --clean removes nothing of the kind.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os

@@ -8,8 +8,6 @@ of the chain, as files of a repository that runs again. No weights, no data, no 
                                    runs/<Scenario>/<mode>.json   the request of each run, folders left out
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

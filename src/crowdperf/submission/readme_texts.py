@@ -4,8 +4,6 @@ No path of the submitter's machine gets into them: options that name folders are
 looks like a path keeps its last part only.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence

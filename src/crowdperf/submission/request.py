@@ -4,8 +4,6 @@ Input names and env keys are those of cm4mlops' generate-mlperf-inference-submis
 change.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ Both the layout of the tutorial and that of run-mlperf-inference fit it. A run t
 reason, so that the user hears of it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

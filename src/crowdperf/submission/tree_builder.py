@@ -14,8 +14,6 @@ A rehearsal: the whole way of a submission in minutes, with short runs that no s
 What is made says so in every file of its own, and the gate refuses it unless it is asked to judge a rehearsal.
 """
 
-from __future__ import annotations
-
 import tarfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

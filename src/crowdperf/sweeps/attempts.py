@@ -5,8 +5,6 @@ runs on a node, this needs only the standard library, and of it only modules tha
 tempfile or argparse.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

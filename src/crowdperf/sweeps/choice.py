@@ -1,7 +1,5 @@
 """Which part of a sweep is wanted: variants by name or glob, points by values and tags. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What came out of a sweep: sweep.json, sweep.csv, summary.txt, from the files of its points."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace

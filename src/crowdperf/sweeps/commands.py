@@ -1,7 +1,5 @@
 """What the recipes show-, cancel- and collect-mlperf-sweep do with the folder of a sweep. Gives CM's answers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -19,8 +19,6 @@ expressions, no variables of the environment. The words `base`, `override_*`, `z
 NVIDIA/srt-slurm (commit c88ef731), `zip`, `exclude` and `n_repeats` those of Ramble (commit e2d88e88).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 

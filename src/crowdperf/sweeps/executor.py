@@ -1,7 +1,5 @@
 """Who starts the points of a sweep: this machine, one after another, or Slurm."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol

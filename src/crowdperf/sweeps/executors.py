@@ -1,7 +1,5 @@
 """Makes the executor that a sweep asks for, from settings that are texts: those of its file, and inputs over them."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields

@@ -5,8 +5,6 @@ below it. `{x}` is the value of key x of the same point; a string that is only `
 null); `{{` and `}}` are braces. A key that the recipe has no input for is a variable, which some `{x}` must use.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import re

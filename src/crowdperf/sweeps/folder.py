@@ -13,8 +13,6 @@ state.json says what became of an attempt, out.txt what its program printed, job
 Results that are INVALID are not published: the next attempt, if there is one, moves them into the folder of theirs.
 """
 
-from __future__ import annotations
-
 from enum import Enum
 from pathlib import Path
 from typing import NamedTuple, TypedDict

@@ -1,7 +1,5 @@
 """Ids of points: readable, and the same for the same inputs whatever else stands in the file. Pure."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Mapping, Sequence

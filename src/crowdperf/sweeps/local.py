@@ -1,7 +1,5 @@
 """Runs the points of a sweep on this machine: one after another, because a measurement wants the machine to itself."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

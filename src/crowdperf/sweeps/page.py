@@ -1,7 +1,5 @@
 """sweep.html: one static page with the table of all points and a plot of each metric over the first axis. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 

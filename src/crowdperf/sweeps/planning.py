@@ -3,8 +3,6 @@
 plan.json holds `PlannedPoint`s; the tree of steps that LoadGen runs are read from is the one of `cm plan script`.
 """
 
-from __future__ import annotations
-
 import math
 import shlex
 from collections import Counter

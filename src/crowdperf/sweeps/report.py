@@ -1,7 +1,5 @@
 """Reads a sweep's folder back and writes sweep.json, sweep.csv, sweep.html and summary.txt into it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone

@@ -4,8 +4,6 @@ Nothing here runs anything. One array serves many points: each element reads its
 that the script is the same for all, holds no value of a point, and can be read.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import re

@@ -3,8 +3,6 @@
 OPENAI_API_KEY=...
 """
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

@@ -4,8 +4,6 @@ Jobs are found again by their --comment, which stands for the sweep's folder: a 
 sbatch submits nothing twice.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import time

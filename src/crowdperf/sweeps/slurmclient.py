@@ -1,7 +1,5 @@
 """Calls Slurm's commands: with few variables, no shell, a time limit, and patience with a controller that restarts."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

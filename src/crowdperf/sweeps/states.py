@@ -1,7 +1,5 @@
 """What has become of a point, from its files: true also when the batch system has forgotten its jobs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What may disturb a point while it measures: other points, other jobs, other load, heat."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Makes what is missing of a sweep: writes its points, starts them, starts again what was lost, collects as it goes."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import time

@@ -7,8 +7,6 @@ Exit codes: 0 done (now or before), 1 failed, 2 invalid, 75 interrupted or anoth
 A node needs Python 3.10 and the shared file system, nothing else. Imports what is imported quickly: each point waits.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import select

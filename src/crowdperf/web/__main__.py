@@ -3,8 +3,6 @@
 Ends with 0 at SIGTERM and SIGINT within 5 s: uploads that have arrived are kept whole, others are dropped whole.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

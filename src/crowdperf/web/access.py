@@ -3,8 +3,6 @@
 Nothing here is kept about a visitor: an address only counts, hashed with a key that lives for a day.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import secrets

@@ -1,7 +1,5 @@
 """The server: which address gives which page, and what is answered where something is missing or goes wrong."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import re

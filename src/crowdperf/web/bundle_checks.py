@@ -5,8 +5,6 @@ The limit of processor time is the bundle's own cost (422); where the clock ends
 check, and one whose bundles are refused or too dear is counted.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import multiprocessing

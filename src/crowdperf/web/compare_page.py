@@ -1,7 +1,5 @@
 """The page of a comparison: values with their ratios and spread, then what differs, then what is equal."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from crowdperf.kit.numbers import quantity

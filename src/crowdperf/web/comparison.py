@@ -1,7 +1,5 @@
 """Compares two to four results: whether they may be, their ratios, and which facts differ. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final

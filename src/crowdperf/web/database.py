@@ -4,8 +4,6 @@ Each thread has a `Store` of its own, opened in it. One writer means that an upl
 nothing waits for SQLite's lock.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import threading

@@ -3,8 +3,6 @@
 Every text that a page prints passes through `shown`: it is the `finalize` of the template environment.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

@@ -3,8 +3,6 @@
 Headers after the OWASP Secure Headers Project's list, with the policy of a site that runs no script at all.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from typing import Final

@@ -1,7 +1,5 @@
 """The chart above the table: results of one benchmark and scenario by accelerator, or curves with their Pareto line."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace

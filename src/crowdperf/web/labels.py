@@ -1,7 +1,5 @@
 """Labels that follow from what else is in the database: of a key that is new here, of an outlier. They are not kept."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median

@@ -1,7 +1,5 @@
 """Where each page is: as a server has it, and as files that a browser opens from a disk."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Each function asks the store and gives finished HTML; None where there is no such thing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median

@@ -1,7 +1,5 @@
 """Fills the templates. Every text is escaped by jinja2 and stripped of invisible characters by `shown`."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Reads the body of a request within a number of bytes and seconds, whatever its headers say."""
 
-from __future__ import annotations
-
 import asyncio
 from urllib.parse import parse_qsl
 

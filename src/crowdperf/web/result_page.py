@@ -1,7 +1,5 @@
 """The page of one result: what it is, how it was checked, how to repeat it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

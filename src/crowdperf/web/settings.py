@@ -1,7 +1,5 @@
 """What a collector is started with, checked as a whole. Standard library only: the recipe's hook reads it, too."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ What is hidden or withdrawn is left out. The folder appears whole or not at all,
 before.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The table of results: its columns, how each cell is printed, and the view that the templates read. Pure."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

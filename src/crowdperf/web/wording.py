@@ -1,7 +1,5 @@
 """The words for labels, checks, systems and configurations: one text for each, on every page. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import Final

@@ -1,7 +1,5 @@
 """Holds a scorer's line against the recorded line of the official script."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

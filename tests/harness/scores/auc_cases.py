@@ -1,7 +1,5 @@
 """Cases of the area under the ROC curve. truth: the labels by sample, None where the responses hold them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

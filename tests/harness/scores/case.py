@@ -3,8 +3,6 @@
 The generators use numpy's RandomState, whose numbers are the same in every version of numpy.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import dataclass, field

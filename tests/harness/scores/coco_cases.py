@@ -1,7 +1,5 @@
 """Cases of the detection scorer. truth: the content of the annotation file."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Cases of the two Dice scorers. truth: KiTS19: the label volumes by index; BraTS19: the BratsCases by index."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

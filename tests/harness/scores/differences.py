@@ -3,8 +3,6 @@
 By "metric: case": our line (None: a HarnessError) and why.
 """
 
-from __future__ import annotations
-
 _NAN = "the official script ranks NaN like a number; here it is an error"
 _NO_CURVE = "the official script prints AUC=nan%; no ROC curve is an error here"
 

@@ -4,8 +4,6 @@ GPT-J's vocabulary is not at hand everywhere; here, and in the official script's
 256 the end of the text, which decoding skips.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Cases of the SQuAD scorer. truth: SquadTruth."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Cases of top-1 accuracy. truth: the labels."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

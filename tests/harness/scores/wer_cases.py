@@ -1,8 +1,6 @@
 """Cases of the word error rate. truth: the transcripts as the manifest has them; `references` are without what the
 official manifest reader drops."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

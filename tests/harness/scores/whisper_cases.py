@@ -1,7 +1,5 @@
 """Cases of Whisper's word accuracy. truth: the transcripts as the manifest has them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

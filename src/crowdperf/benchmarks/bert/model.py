@@ -10,8 +10,6 @@ What model.json's `config` may say of a file that was not made here:
     tensor_names: {"input_mask": "attention_mask"}    the file's names for ours
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np

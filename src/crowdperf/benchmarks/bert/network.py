@@ -15,8 +15,6 @@ others used too, 4 full-width layers, 225 tokens, medians of 5 (fused fp32 in an
     dynamic int8 of the fused form, per tensor          2,844  2,865  2,773  2,772
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

@@ -1,8 +1,6 @@
 """DeepSeek-R1 solves tasks; agrees with eval_accuracy.py of language/deepseek-r1 (mlcommons/inference) as far as
 metrics/graders.py says."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import partial
 

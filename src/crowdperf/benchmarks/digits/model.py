@@ -3,8 +3,6 @@
 digits is *not* an official MLPerf model: its rules and where they come from are in record.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 import numpy as np

@@ -10,8 +10,6 @@ The published ONNX file takes its indices category by category (26 rows of value
 harness are made from the published PyTorch weights instead.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 

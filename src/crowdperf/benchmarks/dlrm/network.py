@@ -5,8 +5,6 @@ reference (mlcommons/inference at tag v3.0, recommendation/dlrm/pytorch/python/m
 checkpoint's key is `state_dict`). 96 GB at full size.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType

@@ -4,8 +4,6 @@ As `dlrm`, but that a row has one to 100 values for a category (214 in all), who
 counts are stored as the network takes them (recommendation/dlrm_v2/pytorch of mlcommons/inference).
 """
 
-from __future__ import annotations
-
 from crowdperf.benchmarks.dlrm.model import Dlrm, memory_need_bytes, tables_bytes
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.base.model_facts import ModelFacts

@@ -5,8 +5,6 @@ with the sizes of the reference (mlcommons/inference, recommendation/dlrm_v2/pyt
 and main.py). 104 GB at full size, nearly all of it embeddings.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from itertools import pairwise

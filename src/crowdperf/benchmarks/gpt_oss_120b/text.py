@@ -1,8 +1,6 @@
 """gpt-oss-120b solves tasks; agrees with eval_mlperf_accuracy.py of language/gpt-oss-120b (mlcommons/inference) as far
 as metrics/graders.py says."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import partial
 

@@ -15,8 +15,6 @@ generation/beam_search.py of 4.33.3 (BeamSearchScorer.process, finalize and Beam
 Equal scores are taken in the order of beams and then of tokens; torch leaves that open.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -9,8 +9,6 @@ The prompt's keys and values are computed once for each sample and shared by its
 the network's inputs and beam_search.py for the rules of the search.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any

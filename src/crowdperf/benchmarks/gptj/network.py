@@ -10,8 +10,6 @@ that the caches are put in order here and may stay on the device. The *new* toke
 start with one slot that is never looked at, so that no tensor is ever empty.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

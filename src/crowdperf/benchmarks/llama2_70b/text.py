@@ -1,7 +1,5 @@
 """Llama 2 70B answers questions; agrees with evaluate-accuracy.py of language/llama2-70b (mlcommons/inference)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from crowdperf.harness.base.model_facts import ModelFacts

@@ -1,7 +1,5 @@
 """Llama 3.1 8B summarises news; agrees with evaluation.py of language/llama3.1-8b (mlcommons/inference)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from crowdperf.harness.base.model_facts import ModelFacts

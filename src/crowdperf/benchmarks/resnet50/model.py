@@ -15,8 +15,6 @@ calls its input: so a store of samples prepared the other way is refused.
 The response of a sample is one float32, the label 0 to 999, as the reference implementation gives it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -6,8 +6,6 @@ He et al. 2015, "Deep Residual Learning for Image Recognition", table 1. Paramet
     conv1 7x7/2 -> bn1 -> ReLU -> max 3x3/2 -> layer1 .. layer4 (a block may halve) -> mean of each map -> fc
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any

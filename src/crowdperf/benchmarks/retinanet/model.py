@@ -11,8 +11,6 @@ scores, suppressed already. The networks of network.py give candidates, from whi
 here.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -10,8 +10,6 @@ candidates leave the device instead of 31.7 million scores, batches work in ever
 low precision.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any

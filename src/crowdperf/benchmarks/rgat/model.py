@@ -7,8 +7,6 @@ A response is the label as int64. The reference's is one byte (main.py, run_one_
 around, so that it cannot score beyond them; give `--dtype int64` to the official accuracy_igbh.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

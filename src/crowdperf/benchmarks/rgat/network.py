@@ -10,8 +10,6 @@ edge from it to itself, so that no list is empty. A layer uses the edges of the 
 last those of the first hop only. A node without edges of a relation gets that relation's bias, as in PyTorch Geometric.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any

@@ -7,8 +7,6 @@ that was reached before is not drawn for again, and all edges drawn so far serve
 there, the neighbourhoods of two papers of a batch are not merged.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

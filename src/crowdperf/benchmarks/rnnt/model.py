@@ -9,8 +9,6 @@ next LOOK_AHEAD steps at once (until a label comes up, the prediction network's 
 what goes to and fro are small integers: encoded steps and LSTM states stay where the backend has them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

@@ -5,8 +5,6 @@ Source of structure and sizes: speech_recognition/rnnt/pytorch/model_separable_r
 the published name `net.3`. The published checkpoint holds all three networks; `convert_checkpoint` picks one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

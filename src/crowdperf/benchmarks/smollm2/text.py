@@ -3,8 +3,6 @@
 A response is the new tokens as int32, the end token included where the engine gives it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import numpy as np

@@ -9,8 +9,6 @@ The networks of network.py take -1..1, channels first, and give scores and box n
 anchors.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

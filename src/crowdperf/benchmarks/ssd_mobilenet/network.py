@@ -9,8 +9,6 @@ The network ends with scores and box numbers of all 1,917 anchors; decoding and 
 (crowdperf/benchmarks/ssd_mobilenet/model.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any

@@ -13,8 +13,6 @@ The published ONNX file (zenodo 3228411) takes one image and gives suppressed bo
 networks of network.py give scores and box numbers of all default boxes.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

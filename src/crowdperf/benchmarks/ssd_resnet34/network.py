@@ -8,8 +8,6 @@ The network ends with scores and box numbers of all 15,130 default boxes; decodi
 (crowdperf/benchmarks/ssd_resnet34/model.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any

@@ -4,8 +4,6 @@ Source of the structure: diffusers 0.42.1 (PyPI), models/resnet.py, models/atten
 transformer_2d.py.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional

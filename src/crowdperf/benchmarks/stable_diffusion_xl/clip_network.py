@@ -4,8 +4,6 @@ Source of the structure: open_clip_torch 2.26.1 (PyPI), transformer.py and model
 build_model_from_openai_state_dict: quick GELU, 64 channels a head.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import torch

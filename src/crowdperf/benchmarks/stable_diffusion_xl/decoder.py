@@ -3,8 +3,6 @@
 Source of the structure: diffusers 0.42.1 (PyPI), models/autoencoders/autoencoder_kl.py and vae.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -5,8 +5,6 @@ text_to_image/tools/fid of mlcommons/inference (b66003e1 of 2026-08-20): average
 in the last block, no branch for training. Pictures are made 299 x 299, -1..1.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional

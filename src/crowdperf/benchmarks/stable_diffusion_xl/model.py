@@ -5,8 +5,6 @@ a sample: the picture, uint8[height, width, 3]. Source: backend_pytorch.py and c
 mlcommons/inference (b66003e1 of 2026-08-20).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path

@@ -6,8 +6,6 @@ mlcommons/inference, b66003e1 of 2026-08-20. With the weights of one model, pict
 StableDiffusionXLPipeline (diffusers 0.42.1, PyPI) within 5e-7 (2026-11-23); "full" has its 2,567,463,684 parameters.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

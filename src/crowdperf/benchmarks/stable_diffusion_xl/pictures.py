@@ -6,8 +6,6 @@ distributions of Inception's features of the made pictures and of the real ones,
 Source: text_to_image/tools at b66003e1 of 2026-08-20. One picture at a time is in memory.
 """
 
-from __future__ import annotations
-
 import shutil
 import warnings
 from collections.abc import Iterable, Mapping

@@ -5,8 +5,6 @@ that diffusers has for this checkpoint (loaders/single_file_utils.py): 1,000 lev
 between 0.00085 and 0.012, steps at equal distances from the first level on, an offset of 1. Needs no library.
 """
 
-from __future__ import annotations
-
 import math
 
 LEVELS = 1000

@@ -3,8 +3,6 @@
 Source of the structure: transformers 5.23.0 (PyPI), models/clip/modeling_clip.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -3,8 +3,6 @@
 Source of the structure: diffusers 0.42.1 (PyPI), models/unets/unet_2d_condition.py and unet_2d_blocks.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

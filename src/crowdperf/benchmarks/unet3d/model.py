@@ -9,8 +9,6 @@ The window (128 voxels each way) and the number of classes come from model.json,
 windows. Constants are those of global_vars.py and inference_utils.py beside that file (read at tag v5.0).
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 

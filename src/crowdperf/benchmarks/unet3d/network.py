@@ -9,8 +9,6 @@ comes from mlcommons/training/image_segmentation. 31 million parameters at full 
         +--------------+----------- skip connections -------+
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import pairwise
 from types import MappingProxyType

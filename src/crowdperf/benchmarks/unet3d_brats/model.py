@@ -10,8 +10,6 @@ already, so that nothing is resampled; but nnU-Net's resampling still hands on f
 computed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np

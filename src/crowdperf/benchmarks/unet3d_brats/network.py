@@ -6,8 +6,6 @@ resolution: five halvings, 30 filters at first, doubled up to 320. The published
 training (`seg_outputs.0` to 3), of which inference uses the last one only, `seg_outputs.4`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any

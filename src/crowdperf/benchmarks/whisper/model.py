@@ -11,8 +11,6 @@ Constants and steps: whisper/audio.py of openai/whisper, 06dc24a5 (log_mel_spect
 mel bands instead of 80.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any

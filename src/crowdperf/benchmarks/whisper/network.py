@@ -9,8 +9,6 @@ the wide layer, GELU, no bias for keys), two convolutions of width 3 in front, t
 positions; sizes of "full": config.json of openai/whisper-large-v3.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -10,8 +10,6 @@ The reference pads each image by itself to a multiple of 32 pixels; here all are
 batches.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

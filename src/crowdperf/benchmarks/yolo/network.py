@@ -10,8 +10,6 @@ class's score, as the reference takes one class a place (`predict` of the packag
 numpy (model.py).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -3,8 +3,6 @@
 Source: microsoft/VirtualClient, OptionFactory.cs (53e432ad, read November 2026).
 """
 
-from __future__ import annotations
-
 import re
 from datetime import timedelta
 

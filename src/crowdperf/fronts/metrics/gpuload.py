@@ -4,8 +4,6 @@ Names and units as in its NvidiaSmiResultsParser (microsoft/VirtualClient, 53e43
 many that it asks nvidia-smi for, the harness has these three.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

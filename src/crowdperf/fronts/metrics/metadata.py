@@ -6,8 +6,6 @@ closed/NVIDIA/code/ops/harness.py and code/common/constants.py (965182b0); micro
 tests (53e432ad); both read November 2026.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -4,8 +4,6 @@ Effects: files below one folder, under its lock. What a kill cut off is removed 
 is in the file is not written again: its id says so.
 """
 
-from __future__ import annotations
-
 import csv
 import os
 from collections.abc import Sequence

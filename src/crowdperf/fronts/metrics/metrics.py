@@ -5,8 +5,6 @@ the commit before 7bf6b814, read November 2026). Suffix `_p99` or `_p99_9` is th
 latency: that one is in the metric's metadata.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field

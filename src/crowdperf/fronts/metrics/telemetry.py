@@ -5,8 +5,6 @@ its telemetry guide (microsoft/VirtualClient, 53e432ad, read November 2026; the 
 own reader does not take).
 """
 
-from __future__ import annotations
-
 import json
 import uuid
 from collections.abc import Mapping

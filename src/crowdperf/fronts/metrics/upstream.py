@@ -5,8 +5,6 @@ the commit before 7bf6b814, November 2026): the suffix is looked for in `scenari
 `summary_string` without its last letter, one score of several counts, and its verdict is believed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """The settings of one benchmark in one scenario on one system, each with its origin, and the run they ask for. Pure."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass

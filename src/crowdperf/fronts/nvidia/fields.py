@@ -1,7 +1,5 @@
 """The settings: what each is called, where it applies, and what becomes of it. `fields.yaml` is the table of them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

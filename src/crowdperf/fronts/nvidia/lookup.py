@@ -1,7 +1,5 @@
 """Which settings hold on a machine: what system of the registry, or of the user, it is, and what was measured on it."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Mapping

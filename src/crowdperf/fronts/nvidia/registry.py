@@ -1,7 +1,5 @@
 """The registry: which benchmarks, scenarios, systems and config versions there are, and the settings of each."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

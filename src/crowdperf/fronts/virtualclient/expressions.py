@@ -6,8 +6,6 @@ towards zero, the remainder has the sign of the dividend, 32 and 64 bits overflo
 `?:`, four methods of texts, and sums of time spans. Anything else is refused with its column.
 """
 
-from __future__ import annotations
-
 import math
 import operator
 import re

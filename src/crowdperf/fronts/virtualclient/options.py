@@ -4,8 +4,6 @@ Source of names, forms and limits: OptionFactory.cs and ProfileTiming.cs (micros
 November 2026).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

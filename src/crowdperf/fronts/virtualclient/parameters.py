@@ -4,8 +4,6 @@ The order is VirtualClient's (ProfileExpressionEvaluator.cs, ExecutionProfile.cs
 passes over in silence is refused: unknown names on the command line, references that lead nowhere or in a circle.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import replace

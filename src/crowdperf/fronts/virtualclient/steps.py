@@ -1,7 +1,5 @@
 """Turns a profile and a command line into steps, or into every reason why not; and steps into text. Pure."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shlex

@@ -4,8 +4,6 @@ Names of types and parameters: microsoft/VirtualClient (53e432ad; MLPerf's execu
 the v2.0 results before 112f9900; read November 2026).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ It is the file `network.py` of a benchmark's folder. Its parameters have the nam
 so that real weights load with `load_state_dict`. It imports torch and nothing else that must be installed.
 """
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar

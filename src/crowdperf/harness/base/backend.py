@@ -5,8 +5,6 @@ set, no accuracy.
 steps. What it can run stands in `<name>/record.py` (crowdperf/rules/record.py).
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field

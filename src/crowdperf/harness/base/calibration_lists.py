@@ -5,8 +5,6 @@ inference_rules.adoc, "Weight definition and quantization rules"). The lists lie
 set's file knows how to find the samples that an entry names (`listed_samples`).
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path

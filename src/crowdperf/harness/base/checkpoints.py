@@ -5,8 +5,6 @@ that torch reads them only by running code from the file. Here the file's classe
 nothing is called but what rebuilds tensors: other names in the file are refused.
 """
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Mapping
 from pathlib import Path

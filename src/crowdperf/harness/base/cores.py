@@ -4,8 +4,6 @@ A core of the machine may show up as several processors (hyper-threads), and bel
 nearer than the others'. Instances get cores of their own, all on one node where that is possible.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import threading

@@ -5,8 +5,6 @@ of them. What scoring needs (labels, questions, annotations) are members of the 
 the data set it is for.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ LoadGen writes its logs without looking whether the disk takes them: a run on a 
 leaves logs that are cut off. So they are looked at before a result is written.
 """
 
-from __future__ import annotations
-
 import errno
 import shutil
 from pathlib import Path

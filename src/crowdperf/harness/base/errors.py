@@ -3,8 +3,6 @@
 Exit code 2: the request cannot be right as written. Exit code 1: the run failed.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Sequence
 

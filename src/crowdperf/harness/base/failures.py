@@ -6,8 +6,6 @@ fails with the error. Where LoadGen would go on for long (a stream goes on until
 completion itself failed, or a thread ended), a watchdog ends the process with the same message.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import threading

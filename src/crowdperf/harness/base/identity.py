@@ -6,8 +6,6 @@ whether the files were touched since: only then they are read again. Of the time
 too, which no program can set back.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Iterable

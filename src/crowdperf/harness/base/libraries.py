@@ -1,7 +1,5 @@
 """Imports a library that only some models and metrics need; a run with another model gets along without it."""
 
-from __future__ import annotations
-
 import importlib
 from types import ModuleType
 

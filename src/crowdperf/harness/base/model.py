@@ -6,8 +6,6 @@ imports nothing but numpy and the standard library at its top: what else preproc
 where it is used, because every run imports the file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol

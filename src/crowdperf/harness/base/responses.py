@@ -1,7 +1,5 @@
 """Responses as LoadGen takes them: objects with the id of a query's sample and the address and size of its bytes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeGuard

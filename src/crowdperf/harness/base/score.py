@@ -1,7 +1,5 @@
 """What scoring an accuracy run gives."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

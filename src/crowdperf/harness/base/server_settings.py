@@ -8,8 +8,6 @@ batching "client": the harness makes the batches, one request each. "server": ea
 are in flight, and the server's batcher joins those that wait.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path

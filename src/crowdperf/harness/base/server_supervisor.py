@@ -9,8 +9,6 @@ with `shm_prefix`. A Ctrl-C in the terminal does not reach it: it is started in 
 keeper itself is killed, the kernel ends the server with SIGTERM (PR_SET_PDEATHSIG), on which it cleans up.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import json

@@ -10,8 +10,6 @@
 Samples keep their index; a chunk holds `chunk_samples` of them, the last one the rest.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

@@ -2,8 +2,6 @@
 however that came. Standard library only: who starts a server needs nothing of the server's own packages.
 """
 
-from __future__ import annotations
-
 import http.client
 import json
 import os

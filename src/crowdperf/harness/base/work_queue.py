@@ -1,7 +1,5 @@
 """How instances share work: the queue between LoadGen's Server callback and them, and one iterator for all of them."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import deque

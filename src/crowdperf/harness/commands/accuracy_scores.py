@@ -1,8 +1,6 @@
 """Scores the accuracy log of a run: accuracy.txt with the line the official checkers parse, accuracy.json with the
 verdict."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import cast

@@ -5,8 +5,6 @@
 With --thorough, where the data set has `problems`, each file is read, and files that do not belong are named.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Callable

@@ -6,8 +6,6 @@ An image that is there whole is not fetched again, so that an interrupted run is
 are published: a list in sha256sum's form is written, and its digest into downloads.json, as download-file writes it.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import importlib

@@ -4,8 +4,6 @@ It can be stopped at any time and resumed: complete chunks are kept when they we
 same data set, whose files are read for it once more (`identity.py`).
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import json

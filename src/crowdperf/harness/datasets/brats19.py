@@ -9,8 +9,6 @@ the reference, and labels in nnU-Net's numbers (Task043_BraTS_2019.py): 1 oedema
 Reading needs the package nibabel.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

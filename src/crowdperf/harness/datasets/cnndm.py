@@ -5,8 +5,6 @@
 The official list has the 13,368 articles of the validation part, in the data set's order.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path

@@ -7,8 +7,6 @@ Source: coco.py in vision/classification_and_detection/python of mlcommons/infer
 In the set of yolo, 1,525 of these images, they are in `val2017_safe`. Source: yolo/README.md beside that folder.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -11,8 +11,6 @@ Source: coco.py and tools/ in text_to_image of mlcommons/inference, b66003e1 of 
 project's: the official script has the first file beside itself and downloads the other two.
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -11,8 +11,6 @@ A sample of the benchmark is a run of 100 to 700 rows (`aggregation`). Sources: 
 mlcommons/inference and data_loader_terabyte.py of facebookresearch/dlrm, as its v1 reference uses it.
 """
 
-from __future__ import annotations
-
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass

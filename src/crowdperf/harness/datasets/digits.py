@@ -4,8 +4,6 @@ Files read: `validation_images.npy` uint8[N, 8, 8] with values 0 to 16, and `val
 values 0 to 9; for calibration `train_images.npy` and `train_labels.npy`, images that are not measured.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

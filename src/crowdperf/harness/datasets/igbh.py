@@ -11,8 +11,6 @@ a header, as the reference reads them. Source: graph/R-GAT of mlcommons/inferenc
 Edges are used in both directions, and every paper cites itself once (augment_edges and build_graph there).
 """
 
-from __future__ import annotations
-
 import io
 import zipfile
 from collections.abc import Mapping, Sequence

@@ -7,8 +7,6 @@ A folder of other JPEG files without a list holds somebody's own pictures: they 
 names, and have no accuracy.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping, Sequence

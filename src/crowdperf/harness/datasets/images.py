@@ -5,8 +5,6 @@ A sample's index is its position in the annotation file's "images": so the offic
 leaves missing images out without a word and so gives later ones another index; here they are listed and refused.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -9,8 +9,6 @@ official calibration list, others are not looked at. Synthetic data: dataset.jso
 Volumes are read when asked for; one may take 2 GB. Reading needs the package nibabel.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -8,8 +8,6 @@ Utterances longer than 15 s are left out; the others have the list's order (QSL.
 speech_recognition/rnnt, mlcommons/inference, tag v4.0): 2,513 of dev-clean's 2,703.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import wave

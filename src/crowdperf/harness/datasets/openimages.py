@@ -4,8 +4,6 @@ Files read: `annotations/openimages-mlperf.json` (COCO's format, categories 0 to
 Source of the layout: tools/openimages.py in vision/classification_and_detection of mlcommons/inference.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

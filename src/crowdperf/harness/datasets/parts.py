@@ -4,8 +4,6 @@
 <data set>/dataset.json   performance/samples.jsonl   accuracy/samples.jsonl   TEST07/samples.jsonl
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from crowdperf.rules.names import Mode

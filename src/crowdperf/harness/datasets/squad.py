@@ -5,8 +5,6 @@ sample is a window of at most 384 tokens over a question and its paragraph: 10,8
 the order of create_squad_data.py.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

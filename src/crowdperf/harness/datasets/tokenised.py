@@ -8,8 +8,6 @@ of several comes from. text: the prompt as text. answer: of made samples, what a
 absent, also the reference, which accuracy runs alone need; a sample has tokens or text.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ The utterances of a chapter are joined with half a second of silence between the
 manifest.py and utils/repackage_librispeech.py in speech2text of mlcommons/inference, b66003e1 of 2026-08-20.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from crowdperf.harness.datasets.librispeech import LibriSpeechDataset, open_manifest

@@ -5,8 +5,6 @@ top, right, bottom ("corners") or centre x, centre y, width, height ("centres");
 caller's: pixels of the network's input for retinanet, parts of the image's sides for the SSDs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

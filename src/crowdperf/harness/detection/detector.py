@@ -5,8 +5,6 @@ A response says which sample it belongs to, so `preprocess` carries each image's
 before suppression and take batches, and published files with suppression inside.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The two SSDs: networks that give scores and box numbers of every anchor; suppression follows here."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

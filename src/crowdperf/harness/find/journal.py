@@ -1,7 +1,5 @@
 """A search that goes on: what it was given, what it tried, and what it says and writes about that."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """How long a search may take, how long its runs are and how exact it is, for each execution mode. Pure."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from crowdperf.harness.find.search import Length, Plan, rounded

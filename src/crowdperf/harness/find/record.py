@@ -11,8 +11,6 @@
 `settings` is what a later run is to be given; empty where nothing was found (`error` says why).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass

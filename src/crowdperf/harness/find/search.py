@@ -10,8 +10,6 @@ One verdict may be noise. Each rate counts by the majority of its probes, and is
 rate held than one that failed, the failed one is tried again. A confirmation counts more than any probe.
 """
 
-from __future__ import annotations
-
 import enum
 import math
 from collections.abc import Sequence

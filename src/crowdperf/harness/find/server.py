@@ -1,7 +1,5 @@
 """The search for Server's highest valid rate: runs LoadGen at the rates that the rule asks for."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import asdict, replace
 from pathlib import Path

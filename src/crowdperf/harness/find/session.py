@@ -1,7 +1,5 @@
 """One call of find-performance: from the request to find.json, and a result.json that says that it is none."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from dataclasses import replace

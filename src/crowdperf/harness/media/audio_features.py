@@ -6,8 +6,6 @@ is no noise but its variance, added to each power value; and a spliced frame tha
 (after the logarithm). One utterance is worked on at a time, so that what comes out never depends on its batch.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np

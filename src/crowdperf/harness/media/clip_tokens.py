@@ -6,8 +6,6 @@ CLIPConverter of transformers 5.23.0 (PyPI), convert_slow_tokenizer.py; open_cli
 without ftfy, which changes no caption of the benchmark (all are ASCII).
 """
 
-from __future__ import annotations
-
 import html
 import json
 from collections.abc import Sequence

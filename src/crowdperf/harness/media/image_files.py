@@ -7,8 +7,6 @@ the rest with grey, so `read_image` looks first whether the file is whole.
 An image here is uint8[height, width, 3], red first; resizing takes float32 as well.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import struct

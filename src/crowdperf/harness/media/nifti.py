@@ -3,8 +3,6 @@
 Volumes are read with the package nibabel, which is imported where it is used.
 """
 
-from __future__ import annotations
-
 import gzip
 import os
 import zlib

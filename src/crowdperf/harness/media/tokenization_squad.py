@@ -7,8 +7,6 @@ to install it; the tests compare with both.
     [CLS] question [SEP] part of the paragraph [SEP]
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence

@@ -9,8 +9,6 @@ bytes. Only the area range "all" and 100 detections an image and category are co
 other.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import logging

@@ -6,8 +6,6 @@ the nnU-Net functions it calls: `Accuracy: mean = 0.85300, whole tumor = 0.9141,
 0.7770`. One volume at a time is in memory, beside the response that the caller holds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 

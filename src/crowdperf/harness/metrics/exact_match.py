@@ -10,8 +10,6 @@ are. The official script on the same log then gives the score to hand in.
 With `repeats` each data set counts as often as it has different questions: AIME's are asked 8 times, GPQA's 5 times.
 """
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -5,8 +5,6 @@ Two ways, both by grading/ of openai/prm800k (7ecc7947 of 2023-06-01): `short_fo
 formulas have are read the same way (compared by program on 2026-11-28), and a text with another one stays unknown.
 """
 
-from __future__ import annotations
-
 import re
 from string import ascii_lowercase, ascii_uppercase
 from types import MappingProxyType

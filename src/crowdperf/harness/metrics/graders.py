@@ -6,8 +6,6 @@ Programs are not run against their tests (LiveCodeBench): such an answer is Grad
 formulatext.py does not read, and one that only sympy can compare, unless what asks it (formulas.py) is given.
 """
 
-from __future__ import annotations
-
 import enum
 import re
 from collections.abc import Callable, Mapping

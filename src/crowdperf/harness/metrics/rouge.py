@@ -13,8 +13,6 @@ both agree to the last digit. Without them `split_sentences` is nltk's punkt wit
 for two sentences.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any

@@ -13,8 +13,6 @@ The official script prints `{"exact_match": 83.67, "f1": 90.874}`. The steps, fo
 The numbers 20, 30 and 384 are those that accuracy-squad.py calls its functions with (b66003e1, August 2026).
 """
 
-from __future__ import annotations
-
 import re
 import string
 import unicodedata

@@ -3,8 +3,6 @@
 The official script prints `accuracy=76.456%, good=38228, total=50000`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 from crowdperf.harness.base.errors import HarnessError

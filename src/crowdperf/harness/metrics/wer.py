@@ -3,8 +3,6 @@
 The official script prints both shares in full: `Word Error Rate: 7.452253714852645%, accuracy=92.54774628514736%`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import numpy as np

@@ -5,8 +5,6 @@ both texts go through the English normaliser that came with Whisper (the package
 torch), and up to three words in a row count as equal to one that is spelt together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

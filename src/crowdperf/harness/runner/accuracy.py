@@ -4,8 +4,6 @@ The first response of a sample counts. Every validation sample must be there, bu
 holds those that LoadGen picked.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

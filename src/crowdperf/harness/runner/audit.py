@@ -5,8 +5,6 @@ makes, and an ordinary run gets the name of a file that is not there. What a kil
 (LoadGen's detail log says `audit.config` whatever the path was: no folder of the user gets into it.)
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Puts together what a run needs: model, data set, the networks in a layout, and the memory they need."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ else. So each value is looked up in the log after the run. Names and units of th
 6.0.17.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ A process reads one configuration: a second `FromConfig` silently loses the embe
 Tracing is off: it costs about half of the speed of a fast backend.
 """
 
-from __future__ import annotations
-
 import gc
 import signal
 from collections.abc import Callable, Mapping, Sequence

@@ -11,8 +11,6 @@ Where there is nothing of NVIDIA's meaning, nothing is made up: `tensorrt_versio
 `is_synthetic`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

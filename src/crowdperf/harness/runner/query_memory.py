@@ -1,7 +1,5 @@
 """The memory that LoadGen takes for the queries it generates before a run."""
 
-from __future__ import annotations
-
 from crowdperf.harness.base.errors import ConfigError
 from crowdperf.harness.runner.settings import Settings
 from crowdperf.kit.records import Problem

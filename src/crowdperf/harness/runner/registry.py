@@ -5,8 +5,6 @@ folder of the one benchmark that has it. Listing reads records and imports nothi
 absent is still listed. A benchmark is asked for by its official name ("bert-99"), one that is not MLPerf's by its own.
 """
 
-from __future__ import annotations
-
 import importlib
 from types import ModuleType
 

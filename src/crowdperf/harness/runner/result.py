@@ -1,8 +1,6 @@
 """Makes result.json: what was asked, what each setting became and why, and what LoadGen found. Pure, but for
 `write_json` and the user's home, which is masked."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path

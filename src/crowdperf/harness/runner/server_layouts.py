@@ -1,8 +1,6 @@
 """How a network is served by processes of a server: the layouts to try, and every setting of the server with its
 origin. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -5,8 +5,6 @@ Order of authority: run.json, the user's own user.conf, the rules of the model a
 default.
 """
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field

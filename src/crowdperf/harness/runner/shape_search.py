@@ -6,8 +6,6 @@ for each core, but a few cores that share their cache, or a network with small o
 measured, not assumed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 import time

@@ -10,8 +10,6 @@ search, what the request gives) is not used, and is replaced, but not by a compl
 its search counted the opening of the network, which left a GPU with the batch that suits a processor.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

@@ -13,8 +13,6 @@ afterwards; a network that answers in the same array each time is read there, wi
 the same code in performance and accuracy mode.
 """
 
-from __future__ import annotations
-
 import threading
 from array import array
 from collections.abc import Callable, Mapping, Sequence

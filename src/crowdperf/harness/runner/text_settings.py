@@ -6,8 +6,6 @@ other they are written into user.conf. Times in ms. Source: loadgen/test_setting
 6.0.17.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from crowdperf.harness.base.errors import ConfigError

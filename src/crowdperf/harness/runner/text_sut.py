@@ -12,8 +12,6 @@ The first end token ends an answer, whatever the engine: tokens behind it (paddi
 neither counted nor logged, and the tally says how many there were.
 """
 
-from __future__ import annotations
-
 import contextlib
 import threading
 import time

@@ -5,8 +5,6 @@ Waves of 1, 2, 4, ... requests are answered one after the other, until a wave is
 would take longer than the time that is left, or it is larger than what the engine works on at once.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ LoadGen silently ignores a line without spaces around `=` and a key it does not 
 problem is reported, and what LoadGen gets is written by `render`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

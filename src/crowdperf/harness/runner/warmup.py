@@ -5,8 +5,6 @@ names none (see `settings`). Responses are discarded, so a measured query costs 
 LoadGen's own part.
 """
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence

@@ -3,8 +3,6 @@
 `benchmarks/<name>/text.py` holds the members of TextModule; limits and sampling stand in the record (`generation`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 

@@ -1,7 +1,5 @@
 """What the user decides of an engine that answers prompts: `text` of run.json. Needs no library."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated

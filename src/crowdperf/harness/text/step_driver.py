@@ -4,8 +4,6 @@ What computes is a Steps (backends/torch_llm, backends/openvino_genai); StepEngi
 its own takes waiting requests whenever a place is free (in-flight batching), steps, and tells the listener.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 import time

@@ -4,8 +4,6 @@ No request is lost: issued = completed + failed, or the run is INVALID and says 
 LoadGen as an answer of 0 tokens, which LoadGen counts as an error, so that the run ends.
 """
 
-from __future__ import annotations
-
 import threading
 from collections import Counter
 from collections.abc import Mapping

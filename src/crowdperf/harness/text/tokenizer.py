@@ -5,8 +5,6 @@ from tokenizer_config.json whether decoding takes spaces away before punctuation
 transformers' decode does with it).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass

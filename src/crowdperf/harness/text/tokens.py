@@ -4,8 +4,6 @@ differ in their data and in how answers are scored.
 A response is the new tokens as int32, the end token included where the engine gives it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 

@@ -5,8 +5,6 @@ sockets in /proc/net/tcp and tcp6 (proc_net_tcp(5)), and the sockets of each pro
 users can only be read by root.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import os
 import re

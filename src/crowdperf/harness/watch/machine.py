@@ -1,7 +1,5 @@
 """What the machine of a run is: processor, memory and GPUs, for result.json and metadata.json. Never a host's name."""
 
-from __future__ import annotations
-
 import os
 import platform
 from collections.abc import Mapping, Sequence

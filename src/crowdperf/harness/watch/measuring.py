@@ -4,8 +4,6 @@ Every measuring process holds a shared lock (flock(2)) on one file of the machin
 however that ends. The file is empty and never written. Where it cannot be opened or locked, nothing is said.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sys

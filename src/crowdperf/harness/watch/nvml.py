@@ -7,8 +7,6 @@ stderr says which, and nothing raises, because a run does not depend on it. Trie
 for both libraries; not run on hardware.
 """
 
-from __future__ import annotations
-
 import ctypes
 import importlib
 import os

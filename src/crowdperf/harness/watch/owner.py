@@ -5,8 +5,6 @@ with nohup, nothing is watched. Linux reports the end of any process through a p
 thread that waits for it sleeps until then and costs a run nothing. On systems without pidfd nothing is watched either.
 """
 
-from __future__ import annotations
-
 import os
 import select
 import signal

@@ -4,8 +4,6 @@ They are read once before a run and once after it, so watching costs the run not
 None. The verdict on them is `crowdperf.logs.interference`.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Reads which processes there are, who started them, and the processor time they used, from /proc/PID/stat."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias

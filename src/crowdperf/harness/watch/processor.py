@@ -1,7 +1,5 @@
 """What this processor can compute fast: which precisions win on it."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from pathlib import Path
 

@@ -6,8 +6,6 @@ and never longer than the terminal is wide, anything else a line every five seco
 slot for each thread that answers, so that counting needs no lock; a thread of its own reads them here.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sys

@@ -6,8 +6,6 @@ makes queries, samples are loaded, or latencies are sorted, none is open. A thre
 second; a query costs that one addition.
 """
 
-from __future__ import annotations
-
 import contextlib
 import faulthandler
 import threading

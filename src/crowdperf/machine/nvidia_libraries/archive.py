@@ -4,8 +4,6 @@ It is unpacked by the recipe extract,file, which refuses members that could touc
 Nothing here writes anything.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from pathlib import Path

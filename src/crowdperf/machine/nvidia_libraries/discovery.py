@@ -1,7 +1,5 @@
 """All cuDNN or TensorRT of a machine: what crowdperf.machine.toolkits finds, and what variables and the caller name."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 

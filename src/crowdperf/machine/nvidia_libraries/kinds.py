@@ -1,7 +1,5 @@
 """What tells cuDNN from TensorRT: file names, headers, names of archives, and the function that says the version."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple

@@ -3,8 +3,6 @@
 What this cannot tell: whether a GPU of this machine computes with it; ``cudnnCreate`` and TensorRT's builder need one.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

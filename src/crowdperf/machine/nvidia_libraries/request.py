@@ -1,7 +1,5 @@
 """What is asked of get-cudnn or get-tensorrt: from CM's env to one ``Request``."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ One is refused when it lacks a part or is outside the versions asked for. Of the
 was found, then the one with headers, then the newest.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -3,8 +3,6 @@
 What get-cudnn and get-tensorrt give alike: lines of the story, the error when nothing fits.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """`python3 -m crowdperf.models.engines`: builds the engines of a model."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

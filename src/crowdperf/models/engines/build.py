@@ -1,7 +1,5 @@
 """Writes an engine for each network of a model, and model.json last."""
 
-from __future__ import annotations
-
 import importlib
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What to build an engine from, and for what."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -4,8 +4,6 @@ What README_Triton_Inferentia.md of mlcommons/inference_results_v2.0 (425a0d30) 
 images, BERT for int32 tokens with start and end logit side by side in one output (384, 2).
 """
 
-from __future__ import annotations
-
 import io
 from typing import Any
 

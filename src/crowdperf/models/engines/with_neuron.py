@@ -5,8 +5,6 @@ and api-torch-neuronx-trace.rst of aws-neuron/aws-neuron-sdk, read 2026-11-23). 
 own index, and no Neuron device was at hand.
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 from typing import Any

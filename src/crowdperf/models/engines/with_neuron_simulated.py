@@ -1,7 +1,5 @@
 """Traces networks in the form that AWS's compiler takes, without it: what the backend `neuron_simulated` runs."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

@@ -5,8 +5,6 @@ DequantizeLinear pairs, which OpenVINO turns into 8-bit layers. A file of dynami
 refused: OpenVINO 2026.4.1 multiplies its matrices in fp32. Batch and named sizes stay free.
 """
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 from typing import Any

@@ -13,8 +13,6 @@ and keeps no timing cache.
 Building with TensorRT-RTX was run; with TensorRT it was not (its wheels need NVIDIA's index), and no engine was run.
 """
 
-from __future__ import annotations
-
 import gc
 import sys
 from collections.abc import Mapping

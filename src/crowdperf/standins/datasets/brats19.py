@@ -5,8 +5,6 @@ voxels of 1 mm, labels 0, 1, 2, 4; nothing but zeros outside the brain), so that
 path.
 """
 
-from __future__ import annotations
-
 import sys
 from dataclasses import dataclass
 from pathlib import Path

@@ -7,8 +7,6 @@ has the real layout. `--training_count` adds cnn_train.json for that fit, other 
 standard library alone.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import sys

@@ -6,8 +6,6 @@ published sizes, or small ones (`tiny`). So scores only say whether pictures are
 elsewhere. Seeded, one thread: the same library versions on the same kind of processor give the same files.
 """
 
-from __future__ import annotations
-
 import csv
 import sys
 from collections.abc import Mapping

@@ -6,8 +6,6 @@ binary rows of dlrm v1. The day has twice the rows of the asked number of sample
 second one is for calibration and fitting.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from pathlib import Path

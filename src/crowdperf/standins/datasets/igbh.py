@@ -6,8 +6,6 @@ of its authors and of its journal: a network that looks at neighbours is right m
 are more than 256 fields, so that labels of one byte would be wrong. dataset.json says that the graph is synthetic.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass

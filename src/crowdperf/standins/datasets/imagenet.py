@@ -5,8 +5,6 @@ light, a size and noise of its own. The pictures mean nothing to a model trained
 textures (get-ml-model-resnet50, variation _fitted) reads most of them. Needs numpy and opencv-python-headless.
 """
 
-from __future__ import annotations
-
 import hashlib
 import sys
 from collections.abc import Mapping

@@ -5,8 +5,6 @@ int16 scans, uint8 labels, axes slice, row, column, the same orientation), so th
 real path. Volumes are smaller than real ones (slices of 512 x 512): README.md says why.
 """
 
-from __future__ import annotations
-
 import sys
 from dataclasses import dataclass
 from pathlib import Path

@@ -8,8 +8,6 @@ small RNN-T can learn to read it within seconds. Needs numpy alone.
 entries have a further key `character_ends`: the sample at which each character of the transcript ends.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass

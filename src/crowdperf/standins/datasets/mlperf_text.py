@@ -7,8 +7,6 @@ tables do not have, is what a scripted backend answers: right four times out of 
 MLPerf result.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import sys

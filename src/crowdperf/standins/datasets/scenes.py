@@ -9,8 +9,6 @@ annotations in COCO's format with every category of the real list; the pictures 
 seed gives the same pictures whatever their number.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

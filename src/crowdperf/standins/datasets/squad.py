@@ -8,8 +8,6 @@ a paragraph names one phrase of each of some kinds, and "which KIND ..." asks fo
 file too, on which get-ml-model-bert-large-squad fits its tiny model.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import random

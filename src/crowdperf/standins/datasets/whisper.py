@@ -4,8 +4,6 @@ The sound is that of `librispeech` here: each character is a chord of its own, n
 layout: dev-all-repack.json with the real keys, and mono wav files of 16 kHz in dev-all-repack/. Needs numpy alone.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from typing import Any

@@ -8,8 +8,6 @@ from other seeds than any data set's, and scored on the data set in --dataset_di
 made). Both frameworks get the same weights.
 """
 
-from __future__ import annotations
-
 import importlib
 import sys
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 The measured half is not seen by the fit; it gives the reference score.
 """
 
-from __future__ import annotations
-
 import importlib
 import sys
 from pathlib import Path

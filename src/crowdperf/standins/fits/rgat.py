@@ -3,8 +3,6 @@
 The neighbours are drawn by the benchmark's own code. The requested papers give the reference score.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

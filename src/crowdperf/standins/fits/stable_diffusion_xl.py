@@ -4,8 +4,6 @@ The pictures mean nothing. The score says whether a run gives the pictures that 
 of others is another one.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

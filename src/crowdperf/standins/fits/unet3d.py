@@ -4,8 +4,6 @@ The cases go through the benchmark's own preprocessing. The measured cases are n
 reference score.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -3,8 +3,6 @@
 As `unet3d`, whose training loop it uses: the benchmark's own preprocessing, nothing of the measured cases seen.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -4,8 +4,6 @@ It learns the very clips that are measured: a small network that reads new ones 
 says whether the way from sound to transcript is right, and nothing about what it understands.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from pathlib import Path

@@ -4,8 +4,6 @@ The key is read from the environment variable that the user names, goes into one
 host, and is removed from every text that a server or a library gives, before that is cut.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What the answers of a probe must be like, and what is noted of them. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from crowdperf.call.model_server import model_word

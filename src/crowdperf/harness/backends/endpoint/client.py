@@ -5,8 +5,6 @@ One watch looks at all requests in flight instead of a timer for each piece of e
 unpacked (no gzip is asked for, and none accepted), redirects are not followed, cookies and .netrc are not used.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

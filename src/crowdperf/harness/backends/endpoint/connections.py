@@ -4,8 +4,6 @@ once, and Linux tries again only after 1 s, 3 s and 7 s, which would be measured
 As many may be opened at once as have been opened quickly, and a few; after a slow one it begins anew.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import deque

@@ -1,7 +1,5 @@
 """Sends the requests of a run, up to so many at once, and tells the listener what became of each; in the loop."""
 
-from __future__ import annotations
-
 import asyncio
 import email.utils
 import math

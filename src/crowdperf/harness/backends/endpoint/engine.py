@@ -4,8 +4,6 @@ One thread has an event loop in which everything happens: requests are sent as t
 their streams read, and the listener told. Latencies are those that this thread sees.
 """
 
-from __future__ import annotations
-
 import asyncio
 import concurrent.futures
 import contextlib

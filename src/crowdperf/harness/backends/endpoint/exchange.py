@@ -1,7 +1,5 @@
 """One request and its answer as it comes: from pieces of a stream to tokens, and whether all of them came."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field

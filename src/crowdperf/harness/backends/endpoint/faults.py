@@ -1,7 +1,5 @@
 """Says what went wrong between here and the server, in words that a user can act on; never with the API key."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re

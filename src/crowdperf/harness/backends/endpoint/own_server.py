@@ -1,7 +1,5 @@
 """Servers that a backend starts for the time of a run, on a free port of 127.0.0.1, and asks as any endpoint."""
 
-from __future__ import annotations
-
 import http.client
 import time
 from collections.abc import Mapping, Sequence

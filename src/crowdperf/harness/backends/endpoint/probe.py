@@ -5,8 +5,6 @@ the prompt's tokens as the benchmark does, has its tokenizer, and answers the sa
 is a HarnessError; what only makes it doubtful is a note.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any

@@ -4,8 +4,6 @@ Servers differ in the fields they take: vLLM and SGLang ignore unknown ones, Ten
 (`extra="forbid"` in tensorrt_llm/serve/openai_protocol.py, NVIDIA/TensorRT-LLM 0076e939). The probe finds out.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The settings of the client, with their origins; and how many files may be open for its connections."""
 
-from __future__ import annotations
-
 import resource
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ usage.completion_tokens, or, where it says nothing, the pieces of its stream (on
 counts, max_tokens is a bound, and a larger difference is no answer: the server has another tokenizer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ The server batches in flight: a request has a slot, and each step computes a tok
 keys and values are F16, for the longest prompt and its answer; there are as many slots as the memory for them holds.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from dataclasses import dataclass, replace

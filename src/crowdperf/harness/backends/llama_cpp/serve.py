@@ -9,8 +9,6 @@ kept for another: no prompt cache, no state of idle slots, no checkpoints. What 
 cuts nothing. Names: xllamacpp.CommonParams 2026.10.11549 and common/common.h of the llama.cpp in it (b11549).
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

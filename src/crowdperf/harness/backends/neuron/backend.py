@@ -4,8 +4,6 @@ Not run on hardware: `neuron_simulated` proves everything but the calls of AWS's
 the network was compiled with is in model.json's `engine` (crowdperf/models/engines/with_neuron.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -12,8 +12,6 @@ takes one size of each tensor and int32 where ours takes int64; several outputs 
 its last axis (README_Triton_Inferentia.md of mlcommons/inference_results_v2.0, 425a0d30).
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Mapping

@@ -7,8 +7,6 @@ called <name>__<n> in the order of the module's arguments. Requests that come to
 other.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

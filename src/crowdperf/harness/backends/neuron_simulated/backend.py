@@ -4,8 +4,6 @@ TorchScript module, served by the same program, with the same layout and the sam
 A stand-in: its figures are no machine's. Results say that a stand-in made them, and no submission takes them.
 """
 
-from __future__ import annotations
-
 from crowdperf.harness.backends.neuron.backend import NeuronBackend, open_compiled
 from crowdperf.harness.base.backend import BackendRequest
 

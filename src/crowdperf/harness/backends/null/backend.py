@@ -1,8 +1,6 @@
 """The null backend: answers zeros at once, so that the whole pipeline runs anywhere and the harness itself can be
 measured."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

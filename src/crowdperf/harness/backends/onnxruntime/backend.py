@@ -8,8 +8,6 @@ a copy, on a GPU they stay there.
 The CUDA path selects and checks its provider, but was not run on hardware: no GPU was at hand when it was written.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias

@@ -7,8 +7,6 @@ onnxruntime-genai 0.18.0; the batch of four: src/engine/scheduler.cpp, StaticBat
 microsoft/onnxruntime-genai a0c04eb1 (2026-08-22).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

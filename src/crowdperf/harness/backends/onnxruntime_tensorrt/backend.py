@@ -10,8 +10,6 @@ and outputs come back through memory that onnxruntime chooses. bf16 is not offer
 run on hardware: no GPU was at hand when it was written.
 """
 
-from __future__ import annotations
-
 import os
 from importlib import metadata
 from pathlib import Path

@@ -9,8 +9,6 @@ Tensors that the network calls states stay OpenVINO's. An instance of such a net
 the output of one is the input of the other, and is never copied.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ the precision of floating point: that is asked for again when it is imported, el
 that has it.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Mapping

@@ -7,8 +7,6 @@ counts its cache in whole GiB and takes the pages only as they are used; where i
 again. Names: openvino_genai's type stubs and openvino/runtime/properties.hpp, 2026.4.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from importlib import metadata
 from typing import Any

@@ -5,8 +5,6 @@ A stand-in: its answers are the network's, its speed is that of a clock. What co
 that a stand-in made them, and no submission takes them.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 

@@ -7,8 +7,6 @@ which made resnet50 1.4 times as fast (13.4 against 9.4 samples/s on one thread,
 quantised files are ONNX files.
 """
 
-from __future__ import annotations
-
 import contextlib
 import sys
 import warnings

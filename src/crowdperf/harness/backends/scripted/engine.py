@@ -5,8 +5,6 @@ that of a clock. So the whole way of a text benchmark, LoadGen, tables and submi
 model. Results say that a stand-in made them, and no submission takes them.
 """
 
-from __future__ import annotations
-
 import heapq
 import threading
 import time

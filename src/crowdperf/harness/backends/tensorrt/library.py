@@ -1,7 +1,5 @@
 """TensorRT and TensorRT-RTX: which of them a file is for, and how the library is loaded."""
 
-from __future__ import annotations
-
 import importlib
 from types import ModuleType
 

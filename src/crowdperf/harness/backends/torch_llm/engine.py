@@ -6,8 +6,6 @@ they are read where they lie. Answers are greedy, or drawn with a generator of e
 worked on beside it changes nothing. On a GPU (not run on hardware) the tokens of a step come to the host at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any

@@ -6,8 +6,6 @@ Keys of config.json, and the scaling of rotary positions (`rope_type` "llama3"):
 modeling_rope_utils.py.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping, Sequence

@@ -5,8 +5,6 @@ requests of the test are counted here and by Triton, and a run in which the two 
 tritonclient alone; the server and its Python live in an environment of their own (get-triton-server).
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Messages are those of the KServe protocol, version 2, with Triton's extensions f
 (triton-inference-server/server, docs/protocol). gRPC's come from tritonclient; HTTP needs only the standard library.
 """
 
-from __future__ import annotations
-
 import http.client
 import json
 import mmap

@@ -9,8 +9,6 @@ Sizes of a tensor are those of one sample; a size with a name ("tokens") is -1. 
 has `dims: [ 1 ]` here, because Triton knows no tensor without sizes. No path in it is absolute.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterable, Sequence

@@ -6,8 +6,6 @@ Ctrl-C, SIGTERM and the end of --seconds stop the server with exit code 0; a ser
 --http_port and --grpc_port free ports are taken.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

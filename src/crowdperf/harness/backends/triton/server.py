@@ -9,8 +9,6 @@ server.json that the recipe get-triton-server writes:
      "versions": {"onnxruntime": "1.32.0", "numpy": "1.26.4", "python": "3.11.7"}}
 """
 
-from __future__ import annotations
-
 import http.client
 import json
 import os

