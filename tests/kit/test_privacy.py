@@ -34,6 +34,7 @@ def made(prefix: str, length: int = 40) -> str:
 
 
 SECRETS = [
+    (made("ya" + "29.", 40), Kind.TOKEN),
     (made("ghp" + "_", 36), Kind.TOKEN),
     (made("gho" + "_", 36), Kind.TOKEN),
     (made("github" + "_pat_", 82), Kind.TOKEN),
@@ -45,6 +46,9 @@ SECRETS = [
     (made("AI" + "za", 35), Kind.TOKEN),
     (made("npm" + "_", 36), Kind.TOKEN),
     (made("nv" + "api-", 64), Kind.TOKEN),
+    (made("dckr" + "_pat_", 27), Kind.TOKEN),
+    (made("sk" + "-proj-", 40), Kind.TOKEN),
+    ("https://hooks.slack" + ".com/services/" + made("T", 40), Kind.TOKEN),
     (".".join((made("ey" + "J", 20), made("ey" + "J", 40), made("x", 40))), Kind.TOKEN),
 ]
 
@@ -213,7 +217,7 @@ def test_no_more_leaks_are_looked_for_than_are_wanted(tmp_path: Path, monkeypatc
     monkeypatch.setattr(privacy, "OVERLAP_BYTES", 512)
     read: list[int] = []
     search = privacy._all_spans
-    monkeypatch.setattr(privacy, "_all_spans", lambda data, known: read.append(len(data)) or search(data, known))
+    monkeypatch.setattr(privacy, "_all_spans", lambda text, known: read.append(1) or search(text, known))
     assert len(find_leaks(text, limit=10)) == 10
     assert len(read) == 1
 
@@ -246,7 +250,9 @@ def test_a_text_that_keeps_the_search_busy_ends_it_at_every_door(
     search = privacy._all_spans
     for name in ("BLOCK_BYTES", "OVERLAP_BYTES"):
         monkeypatch.setattr(privacy, name, getattr(privacy, name) // 64)
-    monkeypatch.setattr(privacy, "_all_spans", lambda data, known: searched.append(len(data)) or search(data, known))
+    monkeypatch.setattr(
+        privacy, "_all_spans", lambda text, known: searched.append(len(text.data)) or search(text, known)
+    )
     monkeypatch.setattr(privacy, "MAX_PLACES", 5000)
     monkeypatch.setattr(privacy, "FOLDER_PLACES", 5000)
     monkeypatch.setattr(privacy, "Budget", lambda most=5000: Budget(most))

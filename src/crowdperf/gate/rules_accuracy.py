@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -20,7 +21,6 @@ from crowdperf.logs.truncation import PART_BYTES
 NEEDED = (SUMMARY, DETAIL, "accuracy.txt", ACCURACY)
 TOLERATED = ("mlperf_log_trace.json", "results.json", ".gitkeep")
 MAX_LOG_BYTES = 10 * 1024
-INDEX = re.compile(r'"qsl_idx"\s*:\s*([0-9]+)')
 CUT = "\n\n...\n\n"
 _NUMBERS = re.compile(r'(?:"seq_id"\s*:\s*([0-9]{1,18}),\s*)?"qsl_idx"\s*:\s*([0-9]+)')
 """Between the beginning and the end of a log that was cut."""
@@ -49,10 +49,10 @@ def _shown(text: str) -> tuple[tuple[str, str], ...]:
 
 def shown_samples(text: str) -> list[str]:
     """The sample of each response that a log shows. Both parts of a short log that was cut hold its middle: once."""
-    found = enumerate(_shown(text))
-    if CUT not in text:
-        return [index for _, (_, index) in found]
-    return [index for _, index in {pair if pair[0] else number: pair for number, pair in found}.values()]
+    found = _shown(text)
+    if CUT not in text or len(numbers := shown_numbers(text)) == len(set(numbers)):
+        return [index for _, index in found]
+    return [index for _, index in {pair if pair[0] else number: pair for number, pair in enumerate(found)}.values()]
 
 
 def shown_numbers(text: str) -> list[int]:
@@ -61,13 +61,14 @@ def shown_numbers(text: str) -> list[int]:
 
 
 def repeated_number(text: str) -> str | None:
-    """Return the seq_id of a response that is twice in one part of a log; both parts of a short log have its middle."""
-    for part in text.split(CUT):
-        seen: set[str] = set()
-        for number, _ in _shown(part):
-            if number in seen:
-                return str(number)
-            seen.update([number] if number else [])
+    """Return the seq_id of a response that is twice in one part of a log; both parts of a short log have its middle.
+
+    A log of more than two parts is refused (ACC-029), so the others are not looked at.
+    """
+    for part in text.split(CUT, 2)[:2]:
+        numbers = [number for number, _ in _shown(part) if number]
+        if len(set(numbers)) < len(numbers):
+            return next(number for number, count in Counter(numbers).items() if count > 1)
     return None
 
 
@@ -200,7 +201,7 @@ def is_cut_as_by_tool(scenario: ScenarioView) -> Iterator[Violation]:
 def cut_problems(log: TextFile) -> Iterator[Violation]:
     """Yield where the parts of a cut log are not those that the official tool leaves. (Each of the 1,696 cut logs of
     round v5.1 has them.)"""
-    sizes = [len(part.encode()) for part in log.text.split(CUT)]
+    sizes = [len(part.encode()) for part in log.text.split(CUT, 3)]
     if len(sizes) > 1 and sizes != [PART_BYTES, PART_BYTES]:
         found = f"parts of {', '.join(f'{size:,}' for size in sizes[:3])} bytes"
         yield Violation(path=log.path, found=found, allowed=f"two of {PART_BYTES:,}")
@@ -214,7 +215,7 @@ def log_is_of_data_set(scenario: ScenarioView) -> Iterator[Violation]:
     if log.problem:
         yield Violation(path=log.path, found=log.problem, allowed="LoadGen's JSON")
         return
-    indexes = [int(text[:20]) for text in INDEX.findall(log.text)]
+    indexes = {int(index[:20]) for index in {index for _, index in _shown(log.text)}}
     if not indexes:
         yield Violation(path=log.path, found="no response", allowed=f"the responses of {wanted} samples")
     elif max(indexes) >= _known_samples(scenario):

@@ -91,7 +91,7 @@ def responses_are_chosen(test: TestView) -> Iterator[Violation]:
     seed = log.values.get("effective_accuracy_log_rng_seed")
     if share is None or not isinstance(seed, int) or share >= 1.0:
         return
-    foreign = [number for number, _ in shown_responses(test.responses.text)
+    foreign = [number for number in dict.fromkeys(number for number, _ in shown_responses(test.responses.text))
                if number < MAX_DRAWS and log_value(number, seed) > share * (1 + CLOSE)]  # fmt: skip
     if foreign:
         allowed = f"one that accuracy_log_rng_seed chooses in {log.path}"

@@ -11,7 +11,15 @@ from datetime import datetime, timedelta
 from crowdperf.gate.documents import read_json
 from crowdperf.gate.log_view import number_of
 from crowdperf.gate.rulebook import OURS, Scope, Severity, Violation, rule, shown
-from crowdperf.gate.run_fingerprint import FIGURES, LogLocation, ResponsesMark, RunMark, RunRegister, task_of
+from crowdperf.gate.run_fingerprint import (
+    FIGURES,
+    MAX_ALIKE,
+    LogLocation,
+    ResponsesMark,
+    RunMark,
+    RunRegister,
+    task_of,
+)
 from crowdperf.gate.steps import Step
 from crowdperf.gate.views import ResultView
 from crowdperf.rules.compliance import ANSWER_TESTS
@@ -77,7 +85,7 @@ def log_is_of_one_result(result: ResultView) -> Iterator[Violation]:
     for mark in _runs(result):
         copies = [
             other
-            for other in result.tree.register.runs_with("digest", mark.digest)
+            for other in result.tree.register.runs_with("digest", mark.digest)[:MAX_ALIKE]
             if not _is_misplaced_in_a_test(mark.place, other.place)
             and not _is_one_result(result, mark.place, other.place)
         ]

@@ -91,8 +91,8 @@ _CHOICE = (
 SOURCES = "loadgen_file_sha1"
 _EQUALLY = "effective_sample_concatenate_permutation"
 _LARGEST = 2.0**63
-_MAX_ALIKE = 50
-"""So many logs with one proportion are made by hand, and each is the copy of another."""
+MAX_ALIKE = 50
+"""So many logs with one digest or proportion are made by hand, and each is the copy of another."""
 
 _ENTRY = b'"qsl_idx"'
 _TOUCH_S = 2.0
@@ -286,7 +286,7 @@ class RunRegister:
         shares, marks = self._by_proportion
         near = slack(mark.latencies)
         begin, end = bisect_left(shares, share - near), bisect_right(shares, share + near)
-        for other in marks[begin : min(end, begin + _MAX_ALIKE)]:
+        for other in marks[begin : min(end, begin + MAX_ALIKE)]:
             if other.latencies is not None and other.digest != mark.digest and is_copy(mark.latencies, other.latencies):
                 yield other
 

@@ -26,7 +26,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO
 
-from crowdperf.kit.secret_shapes import HOME, Kind, Span, is_secret_name, places, shape_spans
+from crowdperf.kit.secret_shapes import HOME, Kind, SearchedText, Span, is_secret_name, places, shape_spans
 
 MASK = "********"
 BLOCK_BYTES = 1024 * 1024
@@ -225,10 +225,11 @@ def _search(file: IO[bytes], known: PrivateNames, limit: int | None, budget: Bud
     while True:
         following = file.read(BLOCK_BYTES)
         data = rest + block
-        if not budget.spend(_places(data, known)):
+        text = SearchedText.of(data)
+        if not budget.spend(_places(text, known)):
             return (*found, _not_searched(line, budget))
         end = max(begin, len(data) - OVERLAP_BYTES) if following else len(data)
-        spans = _all_spans(data, known)
+        spans = _all_spans(text, known)
         chosen = [span for span in spans if begin <= span.start < end]
         left = None if limit is None else limit - len(found)
         found += islice(_leaks(data, spans, chosen, line, begin), left)
@@ -241,14 +242,13 @@ def _search(file: IO[bytes], known: PrivateNames, limit: int | None, budget: Bud
         rest, begin, block = data[kept_from:], read_to - kept_from, following
 
 
-def _places(data: bytes, known: PrivateNames) -> int:
+def _places(text: SearchedText, known: PrivateNames) -> int:
     """At how many places of a block it is looked twice: the search takes so many microseconds, times five or so.
 
     Ordinary logs have a few dozen in a megabyte; 150,000 are a text that was made to keep the search busy.
     """
-    lowered = data.lower()
     names = (*known.users, *known.hosts, *known.homes, *known.emails, *known.secrets)
-    return places(lowered) + sum(lowered.count(_as_utf8(name.lower())) for name in names)
+    return places(text) + sum(text.count(_as_utf8(name)) for name in names)
 
 
 def _not_searched(line: int, budget: Budget) -> Leak:
@@ -287,9 +287,10 @@ def masked(text: str, known: PrivateNames = NOTHING_KNOWN) -> str:
     """Return `text` with everything that `find_leaks` finds replaced by its kind's sign (`********`, `~`, `<user>`);
     the whole of a text that takes more than a `Budget`."""
     data = text.encode("utf-8", "surrogateescape")
-    if not Budget().spend(_places(data, known)):
+    searched = SearchedText.of(data)
+    if not Budget().spend(_places(searched, known)):
         return MASK
-    return _replaced(data, _all_spans(data, known), 0, len(data)).decode("utf-8", "surrogateescape")
+    return _replaced(data, _all_spans(searched, known), 0, len(data)).decode("utf-8", "surrogateescape")
 
 
 _SIGNS = {
@@ -311,10 +312,10 @@ def _as_utf8(text: str | bytes) -> bytes:
     return text
 
 
-def _all_spans(data: bytes, known: PrivateNames) -> list[Span]:
+def _all_spans(text: SearchedText, known: PrivateNames) -> list[Span]:
     """Every finding, in order; one that lies in another is left out, the longer of two that overlap leads."""
-    lowered = data.lower()
-    spans = [*_known_spans(data, lowered, known), *shape_spans(data, lowered)]
+    lowered = text.lowered
+    spans = [*_known_spans(text, known), *shape_spans(text)]
     if known.public:
         public = {_as_utf8(name.lower()) for name in known.public}
         spans = [span for span in spans if span.kind not in _SIGNS or lowered[span.start : span.end] not in public]
@@ -328,19 +329,24 @@ def _all_spans(data: bytes, known: PrivateNames) -> list[Span]:
     return kept
 
 
-def _known_spans(data: bytes, lowered: bytes, known: PrivateNames) -> Iterator[Span]:
-    for secret in known.secrets:
+def _known_spans(text: SearchedText, known: PrivateNames) -> Iterator[Span]:
+    data, lowered = text.data, text.lowered
+    for secret in _possible(known.secrets, text):
         yield from _occurrences(data, _as_utf8(secret), Kind.OWN_SECRET)
-    for home in known.homes:
+    for home in _possible(known.homes, text):
         # Deep ones are also found behind a mount point; "/root" alone is the end of many a path.
         is_deep = home.count("/") + home.count("\\") > 1
         yield from _words(data, data, _as_utf8(home), Kind.HOME_PATH, is_start_free=is_deep)
-    for email in known.emails:
+    for email in _possible(known.emails, text):
         yield from _words(lowered, data, _as_utf8(email.lower()), Kind.EMAIL)
-    for host in known.hosts:
+    for host in _possible(known.hosts, text):
         yield from _words(lowered, data, _as_utf8(host.lower()), Kind.HOST_NAME)
-    for user in known.users:
+    for user in _possible(known.users, text):
         yield from _words(data, data, _as_utf8(user), Kind.USER_NAME)
+
+
+def _possible(names: Iterable[str], text: SearchedText) -> Iterator[str]:
+    return (name for name in names if text.may_have(_as_utf8(name)))
 
 
 def _occurrences(data: bytes, wanted: bytes, kind: Kind) -> Iterator[Span]:

@@ -7,8 +7,10 @@ taken as lower bounds, a little generous.
 """
 
 import enum
+import functools
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 HOME = b"~"
@@ -114,8 +116,63 @@ _SECRET_NAME = re.compile(
 
 _KEY_STARTS = tuple(f"{word}{mark}".encode() for word in KEY_WORDS for mark in ("", "_", "-"))
 
+_PLACES = (
+    *(b"token", b"passw", b"passphrase", b"secret", b"credential", b"authorization", b"eyj"),
+    *(b"_key", b"-key", b"ikey", b"sskey", b"tekey"),
+    *(b"/home/", b"users", b"/root/"),
+)
+
+_KEYS_OF_A_PLACE = 10
+"""A "key" without one of `KEY_WORDS` before it is passed over at once; every message of a detail log has one."""
+
+_ANCHORS = (*(shape.anchor for shape in (*_TOKENS, *_OTHERS)), *map(str.encode, SECRET_WORDS), *_PLACES)
+_ANCHOR_BYTES = frozenset(b"".join(_ANCHORS).lower()) - frozenset(b"0123456789 ")
+_LOWER = bytes(range(256)).lower()
+_NO_ANCHOR = bytes(byte for byte in range(256) if _LOWER[byte] not in _ANCHOR_BYTES)
+
+
+@functools.lru_cache(maxsize=1024)
+def _reduced(text: bytes) -> tuple[bytes, frozenset[int]]:
+    kept = text.translate(_LOWER, _NO_ANCHOR)
+    return kept, frozenset(kept)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchedText:
+    """A text with what makes a search in it quick.
+
+    reduced: in lower case, without the bytes that no anchor has: numbers, quotes and blanks are most of a log.
+    present: the bytes in it. One byte is looked for many times faster than a word.
+    """
+
+    data: bytes
+    lowered: bytes
+    reduced: bytes
+    present: frozenset[int]
+
+    @classmethod
+    def of(cls, data: bytes) -> SearchedText:
+        """Look once for each byte that anchors consist of."""
+        reduced = data.translate(_LOWER, _NO_ANCHOR)
+        return cls(data, data.lower(), reduced, frozenset(byte for byte in _ANCHOR_BYTES if byte in reduced))
+
+    def may_have(self, word: bytes) -> bool:
+        """Whether a word in any case can be in the text."""
+        kept, needed = _reduced(word)
+        return self.present.issuperset(needed) and kept in self.reduced
+
+    def count(self, word: bytes) -> int:
+        """Return at most how often a word is in the text, in any case."""
+        kept, needed = _reduced(word)
+        if not kept:
+            return self.lowered.count(word.lower())
+        return self.reduced.count(kept) if self.present.issuperset(needed) else 0
+
+
 _NAME_BYTES = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
-_SIGN = re.compile(rb"[\"']?(?P<sign>[ \t]{0,4}[:=][ \t]{0,4}|(?<=[a-zA-Z]) )(?P<quote>[bru]?[\"'])?")
+_SIGN = rb"[\"']?(?P<sign>[ \t]{0,4}[:=][ \t]{0,4}|(?<=[a-z]) )(?P<quote>[bru]?[\"'])?"
+_ASSIGNMENTS = {word: re.compile(word + _SIGN) for word in map(str.encode, SECRET_WORDS)}
+"""Where a value is given to a name that ends with the word, in a text in lower case."""
 _QUOTED = re.compile(rb"[^\"'\r\n]*")
 _BARE = re.compile(rb"[^\s\"',;&|<>(){}\[\]]*")
 _VALUE_BYTES, _JUDGED_BYTES = 4096, 256
@@ -133,22 +190,9 @@ _MODEL_WORDS = frozenset(
 """`<word>_token` that language models speak of."""
 
 
-_ANCHOR_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyz-_./:&=\\ ")
-
-
-_PLACES = (
-    *(b"token", b"passw", b"passphrase", b"secret", b"credential", b"authorization", b"eyj"),
-    *(b"_key", b"-key", b"ikey", b"sskey", b"tekey"),
-    *(b"/home/", b"users", b"/root/"),
-)
-
-_KEYS_OF_A_PLACE = 10
-"""A "key" without one of `KEY_WORDS` before it is passed over at once; every message of a detail log has one."""
-
-
-def places(lowered: bytes) -> int:
-    """Return at how many places of a text in lower case `shape_spans` has to look twice: what its time depends on."""
-    return sum(lowered.count(word) for word in _PLACES) + lowered.count(b"key") // _KEYS_OF_A_PLACE
+def places(text: SearchedText) -> int:
+    """Return at how many places of a text `shape_spans` has to look twice: what its time depends on."""
+    return sum(map(text.count, _PLACES)) + text.count(b"key") // _KEYS_OF_A_PLACE
 
 
 def is_secret_name(name: str) -> bool:
@@ -156,19 +200,16 @@ def is_secret_name(name: str) -> bool:
     return _SECRET_NAME.search(name) is not None
 
 
-def shape_spans(data: bytes, lowered: bytes) -> Iterator[Span]:
-    """Yield where `data` has the shape of a secret or of a home folder; `lowered` is `data.lower()`."""
-    # One byte is looked for many times faster than a word, and logs of hex digits lack most letters.
-    present = frozenset(byte for byte in _ANCHOR_BYTES if byte in lowered)
+def shape_spans(text: SearchedText) -> Iterator[Span]:
+    """Yield where a text has the shape of a secret or of a home folder."""
     for shape in (*_TOKENS, *_OTHERS):
-        searched = lowered if shape.is_any_case else data
-        if present.issuperset(shape.anchor.lower()) and shape.anchor in searched:
-            yield from _shape(data, searched, shape)
-    for word in SECRET_WORDS:
-        if present.issuperset(word.encode()) and word.encode() in lowered:
-            yield from _assignments(data, lowered, word.encode())
-    if ord("/") in present or ord("\\") in present:
-        yield from _home_paths(data)
+        searched = text.lowered if shape.is_any_case else text.data
+        if text.may_have(shape.anchor) and shape.anchor in searched:
+            yield from _shape(text.data, searched, shape)
+    for word, pattern in _ASSIGNMENTS.items():
+        if text.may_have(word):
+            yield from _assignments(text, word, pattern)
+    yield from _home_paths(text)
 
 
 def _shape(data: bytes, searched: bytes, shape: _Shape) -> Iterator[Span]:
@@ -191,31 +232,28 @@ class _Value(NamedTuple):
     is_quoted: bool
 
 
-def _assignments(data: bytes, lowered: bytes, word: bytes) -> Iterator[Span]:
+def _assignments(text: SearchedText, word: bytes, pattern: re.Pattern[bytes]) -> Iterator[Span]:
     """Values given to secret names: `--password=x`, `HF_TOKEN=x`, `"api_key": "x"`, `?token=x`, and so on."""
+    data, lowered = text.data, text.lowered
     # The end of the bare value looked at last, and how often: a text of assignments without an end is read once.
     run_end = looks = 0
-    at = lowered.find(word)
-    while at >= 0:
-        end = at + len(word)
-        is_part = lowered[end : end + 1].isalpha() or (word == b"key" and not lowered.endswith(_KEY_STARTS, 0, at))
-        found = None if is_part else _SIGN.match(data, end, end + 16)
-        if found:
-            value_start, is_quoted = found.end(), found["quote"] is not None
-            if is_quoted:
-                value_end = _match_end(_QUOTED, data, value_start, end + _VALUE_BYTES)
-            else:
-                looks += 1
-                if value_start >= run_end:
-                    run_end, looks = _match_end(_BARE, data, value_start, len(data)), 0
-                value_end = min(run_end, end + _VALUE_BYTES)
-            if is_quoted or (value_end > value_start and looks < _LOOKS):
-                before = data[max(0, at - 80) : at]
-                start = at - len(before) + len(before.rstrip(_NAME_BYTES))
-                value = _Value(value_start, value_end, found["sign"], is_quoted)
-                if _is_leak(data, start, end, value):
-                    yield Span(value.start, value.end, Kind.SECRET)
-        at = lowered.find(word, end)
+    for found in pattern.finditer(lowered):
+        at, value_start, is_quoted = found.start(), found.end(), found["quote"] is not None
+        if word == b"key" and not lowered.endswith(_KEY_STARTS, 0, at):
+            continue
+        if is_quoted:
+            value_end = _match_end(_QUOTED, data, value_start, value_start + _VALUE_BYTES)
+        else:
+            looks += 1
+            if value_start >= run_end:
+                run_end, looks = _match_end(_BARE, data, value_start, len(data)), 0
+            value_end = min(run_end, value_start + _VALUE_BYTES)
+        if is_quoted or (value_end > value_start and looks < _LOOKS):
+            before = data[max(0, at - 80) : at]
+            start = at - len(before) + len(before.rstrip(_NAME_BYTES))
+            value = _Value(value_start, value_end, found["sign"], is_quoted)
+            if _is_leak(data, start, at + len(word), value):
+                yield Span(value.start, value.end, Kind.SECRET)
 
 
 def _match_end(pattern: re.Pattern[bytes], data: bytes, start: int, end: int) -> int:
@@ -259,9 +297,10 @@ _NOBODY = frozenset(
 """Names that stand for any user in instructions; the last is the scratch folder in NVIDIA's documents."""
 
 
-def _home_paths(data: bytes) -> Iterator[Span]:
+def _home_paths(text: SearchedText) -> Iterator[Span]:
+    data = text.data
     for folder, before in ((b"/home/", _BEFORE_PATH), (b"/Users/", _BEFORE_USERS), (b"/root/", _BEFORE_PATH)):
-        at = data.find(folder)
+        at = data.find(folder) if text.may_have(folder) else -1
         while at >= 0:
             end = at + len(folder)
             name = _ACCOUNT.match(data, end, end + 64)
@@ -269,7 +308,7 @@ def _home_paths(data: bytes) -> Iterator[Span]:
             if name and stand and name[0].lower().rstrip(b".") not in _NOBODY:
                 yield Span(at, end - 1 if folder == b"/root/" else name.end(), Kind.HOME_PATH)
             at = data.find(folder, end)
-    if b"Users" in data:
+    if text.may_have(b"Users"):
         for found in _WINDOWS_HOME.finditer(data):
             drive = data[found.start() - 1 : found.start()]
             if found.start() and drive.isalpha() and found["name"].lower() not in _NOBODY:
