@@ -6,6 +6,8 @@ identifiers" of IAM), PyPI, Slack, Google, npm, NVIDIA NGC and Docker Hub as the
 taken as lower bounds, a little generous.
 """
 
+from __future__ import annotations
+
 import enum
 import functools
 import re
