@@ -13,9 +13,10 @@ import pytest
 from helpers import CHECKOUT, TemporaryHome, Terminal, uid_of
 from recipe_engine.disk.files import working_folder
 from recipe_engine.provenance.compare import parse_tolerance
-from recipe_engine.provenance.record import SEALS, record_action, sealed
+from recipe_engine.provenance.record import SEALS, other_code_lines, parse_record, record_action, sealed
 from recipe_engine.provenance.reproduce import reproduce_action
 from recipe_engine.rules.errors import NothingFound, RequestError
+from recipe_engine.running.toolversion import tool_version
 
 MAKE_PARTS = """
     import json, os
@@ -652,6 +653,70 @@ def test_a_recipe_of_a_record_that_is_no_longer_registered_is_named(maker: Tempo
     answer = reproduce(maker, folder, check_only=True)
     assert (answer["verdict"], differing(answer)) == ("inputs differ", ["get-old-lib"])
     assert answer["results"][0]["differing"][0]["note"] == "no registered repository has this recipe"
+
+
+def made_by(folder: Path, **made: Any) -> None:
+    """Lets a record say which crowdperf made it."""
+    row = record_of(folder)
+    content = {name: value for name, value in row.items() if name not in ("format", SEALS)}
+    (folder / "run" / "one" / "record.json").write_text(json.dumps(sealed({**content, "crowdperf": made})))
+
+
+@pytest.mark.parametrize(
+    ("made", "shown", "not_shown"),
+    [
+        (
+            {"commit": "a" * 40, "version": "0.0.1", "is_modified": False},
+            ["0.0.1+gaaaaaaaaaaaa, this is "],
+            "no commit",
+        ),
+        ({"commit": "a" * 40, "version": "0.0.1", "is_modified": True}, ["files that are in no commit"], "unknown"),
+        ({"commit": "$(touch x)", "version": "0.0.1"}, ["made by crowdperf 0.0.1, this is "], "worktree"),
+        ({}, ["made by crowdperf of an unknown version, this is "], "worktree"),
+    ],
+    ids=["of a commit", "modified", "a forged commit", "an old record"],
+)
+def test_what_can_be_done_for_a_result_of_other_code_is_said(
+    maker: TemporaryHome, caplog: pytest.LogCaptureFixture, made: dict[str, Any], shown: list[str], not_shown: str
+) -> None:
+    folder = make(maker)
+    made_by(folder, **made)
+    assert reproduce(maker, folder, check_only=True)["verdict"] == "same inputs"
+    one = parse_record((folder / "run" / "one" / "record.json").read_text(), "it")._replace(folder=folder)
+    text = "\n".join(other_code_lines(one, "cm run script X", Path("/new"), Path("/srv/crowdperf")))
+    worktree = f"git -C /srv/crowdperf worktree add --detach /srv/crowdperf-{'a' * 12} {'a' * 40} && "
+    if made.get("commit") == "a" * 40:
+        shown = [*shown, f"own code: {worktree}/srv/crowdperf-{'a' * 12}/cm reproduce script {folder}"]
+    for words in (*shown, "makes a new result: cm run script X", f"cm diff script {folder} /new"):
+        assert words in text
+    assert not_shown not in text
+
+
+def test_nothing_is_offered_for_a_result_of_this_code(maker: TemporaryHome) -> None:
+    folder = make(maker)
+    one = parse_record((folder / "run" / "one" / "record.json").read_text(), "it")
+    assert one.crowdperf["commit"] == tool_version().commit
+    assert (list(other_code_lines(one, "cm run script X", Path("/new"))) == []) is bool(tool_version().commit)
+
+
+def test_a_recipe_of_which_many_files_moved_is_one_line_and_the_json_has_all(
+    maker: TemporaryHome, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = maker.repo / "script" / "get-parts"
+    for number in range(9):
+        (recipe / f"part_{number}.py").write_text("")
+    folder = make(maker)
+    made_by(folder, commit="a" * 40, version="0.0.1", is_modified=False)
+    for number in range(7):
+        (recipe / f"part_{number}.py").unlink()
+    (recipe / "part_7.py").write_text("#")
+    (recipe / "new.py").write_text("")
+    with pytest.raises(RequestError, match=r"get-parts/new\.py, get-parts/part_0\.py, .* and 4 more"):
+        reproduce(maker, folder, check_only=True, out="con")
+    said = capsys.readouterr().out
+    assert "recipe get-parts: 9 files differ (7 missing, 1 new, 1 changed), such as get-parts/new.py" in said
+    assert "part_1.py" not in said and "to reproduce it with its own code: git -C " in said
+    assert len(differing(reproduce(maker, folder, check_only=True))) == 9
 
 
 @pytest.mark.parametrize("name", ["recipes:../../etc/passwd", "recipes:/etc/passwd", "other:src/x.py", "nothing", ":"])

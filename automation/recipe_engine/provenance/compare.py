@@ -4,6 +4,7 @@ Inputs decide a result: recipes, what they made (versions, files, packages, comm
 names. Settings follow from inputs or were measured; the machine is shown but is not an input. Figures are the outcome.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -23,6 +24,9 @@ DEFAULT_TOLERANCE_PERCENT = 10.0
 ONE_SIDED = "only one of them used it"
 TITLES = {"made": "built by a recipe", "result": "file of the result"}
 """The titles of groups of differences whose own name says too little."""
+SHOWN_FILES = 5
+"""Of a recipe or repository of which more files differ, the text has counts; ``--out=json`` has every file."""
+FILE_NOTES = {"the file is missing": "missing", "a new file": "new"}
 DIGEST_LENGTH = 64
 SHOWN_DIGITS = 12
 WIDTH = 60
@@ -302,6 +306,24 @@ def difference_line(difference: Difference) -> str:
     return f"{difference.title}: {'; '.join(filter(None, (difference.note, values if has_values else '')))}"
 
 
+def difference_lines(differences: Iterable[Difference]) -> Iterator[str]:
+    """A line for each difference, of a recipe or a repository of which many files differ one with their counts.
+
+    ``recipe get-x: 12 files differ (10 missing, 2 changed), such as lib/a.py``
+    """
+    owners: dict[tuple[str, str], list[Difference]] = {}
+    for one in differences:
+        mark = {"recipe": "/", "library": ":"}.get(one.group)
+        owners.setdefault((one.group, one.name.partition(mark)[0] if mark else one.name), []).append(one)
+    for (group, owner), rows in owners.items():
+        if len(rows) <= SHOWN_FILES:
+            yield from map(difference_line, rows)
+            continue
+        counts = Counter(FILE_NOTES.get(row.note, "changed") for row in rows)
+        shown = ", ".join(f"{count} {note}" for note, count in counts.most_common())
+        yield f"{TITLES.get(group, group)} {owner}: {len(rows)} files differ ({shown}), such as {rows[0].name}"
+
+
 def value_text(value: Any) -> str:
     """A value in a few words; of a digest the first digits."""
     if isinstance(value, str) and len(value) == DIGEST_LENGTH and not set(value) - set("0123456789abcdef"):
@@ -326,7 +348,7 @@ def reproduction_lines(comparison: Comparison, tolerance_percent: float) -> Iter
     for figure in comparison.figures:
         yield f"  {figure_line(figure, tolerance_percent)}"
     for mark, differences in (("!", comparison.inputs), ("-", (*comparison.settings, *comparison.machine))):
-        yield from (f"  {mark} {difference_line(difference)}" for difference in differences)
+        yield from (f"  {mark} {line}" for line in difference_lines(differences))
 
 
 def show_lines(i: Mapping[str, Any], lines: Iterable[str]) -> None:

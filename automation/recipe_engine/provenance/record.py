@@ -31,6 +31,8 @@ Paths of one machine are written as ``<home>``, ``<cache>`` and ``<result>``. Se
 import hashlib
 import json
 import os
+import re
+import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
@@ -41,7 +43,7 @@ from ..actions.run import new_engine, parse_query_input, parse_request
 from ..disk.digests import recipe_files
 from ..disk.files import sha256_of, write_text
 from ..disk.metadata import as_json
-from ..disk.repos import RecipeSource
+from ..disk.repos import CHECKOUT, RecipeSource
 from ..rules.env import with_texts
 from ..rules.errors import NothingFound, RequestError
 from ..rules.model import Recipe
@@ -49,7 +51,7 @@ from ..rules.query import candidates
 from ..rules.rerun import given_line, secret_flags
 from ..rules.secrets import hidden, hidden_texts, without_secret_flags
 from ..running.journal import iso, rows_until_now
-from ..running.toolversion import tool_version
+from ..running.toolversion import SHORT, ToolVersion, tool_version
 from .lock import LockingEngine, places
 from .lockfile import Lockfile, lockfile_json, lockfile_of, portable
 
@@ -110,6 +112,7 @@ class ResultRecord(NamedTuple):
     machine: Mapping[str, Any]
     outcome: Outcome
     files: Mapping[str, str]
+    crowdperf: Mapping[str, Any] = {}
     folder: Path = Path()
 
 
@@ -153,7 +156,8 @@ def parse_record(text: str, where: str) -> ResultRecord:
             wrong.append(name)
     if wrong:
         raise BadRecord(f"{where}: {', '.join(wrong)} is not valid in a record of format {FORMAT}", hint=UNUSABLE)
-    return ResultRecord(**parts)
+    made_by = row.get("crowdperf")
+    return ResultRecord(**parts, crowdperf=made_by if isinstance(made_by, dict) else {})
 
 
 def _is_printable(value: Any) -> bool:
@@ -286,6 +290,30 @@ def _read_record(folder: Path) -> ResultRecord:
         return parse_record(path.read_text(encoding="utf-8"), str(path))._replace(folder=folder)
     except (OSError, UnicodeDecodeError) as error:
         raise NothingFound(f"{path} cannot be read: {error}") from None
+
+
+def other_code_lines(record: ResultRecord, command: str, folder: Path, checkout: Path = CHECKOUT) -> Iterator[str]:
+    """What can be done for a result that another crowdperf made: reproduce it with its commit, or measure again with
+    ``command``, whose result is in ``folder``. Nothing where the commit is this one.
+
+    The commit is what the record says, data of a folder that anybody may have made: it is shown, never run.
+    """
+    commit, now = str(record.crowdperf.get("commit")), tool_version()
+    commit = commit if re.fullmatch(r"[0-9a-f]{40,64}", commit) else ""
+    if commit and commit == now.commit:
+        return
+    version = str(record.crowdperf.get("version") or "of an unknown version")
+    made = ToolVersion(version, commit, record.crowdperf.get("is_modified") is True)
+    own = checkout.parent / f"crowdperf-{commit[:SHORT]}"
+    old, new, source, place = (shlex.quote(str(one)) for one in (record.folder, folder, checkout, own))
+    yield f"{record.name} was made by crowdperf {made.text}, this is {now.text}"
+    if made.is_modified:
+        yield "  it was made with changed files that are in no commit, so it cannot be reproduced exactly"
+    if commit:
+        add = f"git -C {source} worktree add --detach {place} {commit}"
+        yield f"  to reproduce it with its own code: {add} && {place}/cm reproduce script {old}"
+    yield f"  to measure again with the current code, which makes a new result: {command}"
+    yield f"  to compare the two: cm diff script {old} {new}"
 
 
 # --- cm record script ---

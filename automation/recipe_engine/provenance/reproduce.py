@@ -45,9 +45,11 @@ from ..running.console import confirm
 from ..running.context import StepContext
 from ..running.engine import Engine
 from .compare import (
+    SHOWN_FILES,
     Difference,
     compare,
     difference_line,
+    difference_lines,
     digest_of,
     edited_files,
     failed,
@@ -58,7 +60,16 @@ from .compare import (
 )
 from .lock import LOCK_NAME, Guard, LockingEngine, is_open, locked_artifact, nearest_differences, remake
 from .lockfile import lockfile_json
-from .record import ATTACHED, ResultRecord, find_results, folder_input_of, here, recording_recipe, user_path
+from .record import (
+    ATTACHED,
+    ResultRecord,
+    find_results,
+    folder_input_of,
+    here,
+    other_code_lines,
+    recording_recipe,
+    user_path,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -212,9 +223,12 @@ def _answer_check(i: Mapping[str, Any], tasks: list[Task], new: Path) -> dict[st
         plan.append({"name": name, "command": task.command, "duration_s": seconds, "unmade": unmade})
     answer = {"results": rows, **({"plan": plan, "folder": str(new)} if is_plan else {})}
     counted = [(*task.differing, *(task.damaged if is_check and not is_plan else ())) for task in tasks]
-    names = dict.fromkeys(difference.name for differences in counted for difference in differences)
+    names = [*dict.fromkeys(difference.name for differences in counted for difference in differences)]
     if names:
-        error = f"the inputs differ from those of the result; nothing was run: {', '.join(names)}"
+        more = f" and {len(names) - SHOWN_FILES} more" if len(names) > SHOWN_FILES else ""
+        error = f"the inputs differ from those of the result; nothing was run: {', '.join(names[:SHOWN_FILES])}{more}"
+        other = [task for task in tasks if any(one.group in ("recipe", "library") for one in task.differing)]
+        show_lines(i, [line for one in other for line in other_code_lines(one.record, one.command, one.folder)])
         return failed(i, error, {**answer, "verdict": "inputs differ"})
     return {"return": 0, **answer, "verdict": "same inputs"}
 
@@ -230,7 +244,7 @@ def check_lines(tasks: Iterable[Task]) -> Iterator[str]:
             recipes, artifacts = counted(len(lock.recipes), "recipe"), counted(len(lock.artifacts), "artifact")
             counts = f"{recipes}, {artifacts} that they build"
             yield f"{task.record.name}: the inputs match those of the result ({counts}){unmade}"
-        yield from (f"  ! {difference_line(difference)}" for difference in task.differing)
+        yield from (f"  ! {line}" for line in difference_lines(task.differing))
         yield from (f"  ! {difference_line(difference)}; a run rebuilds it" for difference in task.damaged)
 
 
