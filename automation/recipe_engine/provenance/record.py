@@ -293,8 +293,8 @@ def _read_record(folder: Path) -> ResultRecord:
 
 
 def other_code_lines(record: ResultRecord, command: str, folder: Path, checkout: Path = CHECKOUT) -> Iterator[str]:
-    """What can be done for a result that another crowdperf made: reproduce it with its commit, or measure again with
-    ``command``, whose result is in ``folder``. Nothing where the commit is this one.
+    """The ways to continue with a result that another crowdperf made: reproduce it with its commit, or measure again
+    with ``command``, whose result is in ``folder``. No lines for a result of this commit.
 
     The commit is what the record says, data of a folder that anybody may have made: it is shown, never run.
     """
