@@ -12,7 +12,7 @@ from typing import Any
 
 from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION, threads_in_all
 from crowdperf.logs.layout import RunPaths
-from crowdperf.logs.rates import why_not_judged
+from crowdperf.logs.rates import CHOSEN_ORIGIN, KEPT_ORIGIN, why_not_judged
 from crowdperf.logs.user_conf import conf_rows
 
 from .matrix import RunSpec
@@ -20,8 +20,8 @@ from .outcome import FinishedRun
 
 QUERY = "run,mlperf,inference"
 RECORD_NAME = "record.json"
-MEASURED = "warm-up estimate"
-"""The origin of a setting that another run would measure anew; the run that is made again gets the value."""
+MEASURED = (CHOSEN_ORIGIN, KEPT_ORIGIN)
+"""Origins of settings that a run in a new folder would measure anew; the run that is made again gets the values."""
 INPUT_OF_SETTING = {
     "batch_size": "batch_size",
     "instances": "instances",
@@ -106,7 +106,7 @@ def request(spec: RunSpec, settings: Mapping[str, Any], begun: Begun, passed_on:
     }
     for name, input_name in INPUT_OF_SETTING.items():
         setting = settings.get(name)
-        if isinstance(setting, Mapping) and setting.get("origin") == MEASURED and setting.get("value") is not None:
+        if isinstance(setting, Mapping) and setting.get("origin") in MEASURED and setting.get("value") is not None:
             value = threads_in_all(settings) if name == "threads" else setting["value"]
             asked[input_name] = str(value)
     if begun.given_conf is not None:

@@ -52,6 +52,7 @@ def test_the_request_is_one_that_the_recipe_takes(tmp_path: Path) -> None:
     ("origin", "expected"),
     [
         ("warm-up estimate", {"batch_size": "16", "instances": "2", "threads": "6", "target_qps": "10990.0"}),
+        ("found by an earlier run, shape.json", {"batch_size": "16", "instances": "2", "threads": "6"}),
         ("rule", {}),
     ],
 )

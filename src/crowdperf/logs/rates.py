@@ -11,6 +11,9 @@ from crowdperf.rules.names import METRIC_OF_SCENARIO, TARGETS, Scenario, parse_s
 CHOSEN_ORIGIN = "warm-up estimate"
 """The origin in result.json of a value that the harness chose from its warm-up."""
 
+KEPT_ORIGIN = "found by an earlier run, shape.json"
+"""The origin of a shape that an earlier run of the same folder found, measured again."""
+
 CHANGED_ORIGIN = "changed after an INVALID run"
 """The origin of a rate that run-mlperf-inference chose when a run at the harness's own rate was INVALID."""
 

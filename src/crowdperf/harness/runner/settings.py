@@ -14,7 +14,7 @@ from crowdperf.harness.base.errors import ConfigError
 from crowdperf.harness.runner.config import RunConfig
 from crowdperf.harness.runner.user_conf import MEASURED_KEYS
 from crowdperf.kit.records import Problem
-from crowdperf.logs.rates import CHOSEN_ORIGIN
+from crowdperf.logs.rates import CHOSEN_ORIGIN, KEPT_ORIGIN
 from crowdperf.rules.compliance import SERVER_RATE_PARTS
 from crowdperf.rules.names import ExecutionMode, Mode, Scenario
 from crowdperf.rules.query_counts import LONGEST_TEST_S, fewest_queries
@@ -54,7 +54,7 @@ class Origin(enum.Enum):
     ESTIMATE = CHOSEN_ORIGIN
     COMPLIANCE = "compliance test"
     SEARCH = "find-performance"
-    KEPT = "found by an earlier run, shape.json"
+    KEPT = KEPT_ORIGIN
     DEFAULT = "default"
 
 
