@@ -6,15 +6,14 @@ That they are what the tool makes of the records is a test in tests/rules/test_r
 import re
 from pathlib import Path
 
+import benchmark_page
 import pytest
+import rules_tables
+
+from crowdperf.rules.benchmarks import BENCHMARKS, RECORDS
+from crowdperf.rules.rounds import rounds_of, rules_in
 
 ROOT = Path(__file__).resolve().parents[2]
-
-import benchmark_page  # noqa: E402
-import rules_tables  # noqa: E402
-
-from crowdperf.rules.benchmarks import BENCHMARKS, RECORDS  # noqa: E402
-from crowdperf.rules.rounds import rounds_of, rules_in  # noqa: E402
 
 PAGES = ROOT / "docs" / "reference" / "benchmarks"
 RULES = (ROOT / "docs" / "howto" / "rules.md").read_text(encoding="utf-8")

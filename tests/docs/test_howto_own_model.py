@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from crowdperf.data.errors import DataError
+from crowdperf.data.model_info import read_model_info
 
-from crowdperf.data.errors import DataError  # noqa: E402
-from crowdperf.data.model_info import read_model_info  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
 
 PAGE = (ROOT / "docs" / "howto" / "run-a-benchmark.md").read_text(encoding="utf-8")
 

@@ -16,9 +16,10 @@ from pathlib import Path
 import pytest
 from result_schemas import problems_below
 
+from crowdperf.kit.path_redaction import absolute_paths
+from crowdperf.kit.privacy import SHORTEST_NAME
+
 ROOT = Path(__file__).resolve().parents[2]
-from crowdperf.kit.path_redaction import absolute_paths  # noqa: E402
-from crowdperf.kit.privacy import SHORTEST_NAME  # noqa: E402
 
 SCENARIOS = ["SingleStream", "MultiStream", "Offline", "Server"]
 SHORT = "--min_duration_ms=500"

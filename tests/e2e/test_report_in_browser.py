@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 from headless_browser import BROWSERS, HINT, Browser, BrowserError, find_browser
+from recipe_loader import load_module, load_recipe
+from results_builder import RECORDED, accuracy_run, recorded_run
 
 ROOT = Path(__file__).resolve().parents[2]
-
-from recipe_loader import load_module, load_recipe  # noqa: E402 - found from here on
-from results_builder import RECORDED, accuracy_run, recorded_run  # noqa: E402
 
 PICTURES_VARIABLE, REQUIRE_VARIABLE = "CROWDPERF_SCREENSHOTS", "CROWDPERF_REQUIRE_BROWSER"
 WIDTHS = (360, 1400)

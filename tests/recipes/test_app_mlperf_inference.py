@@ -14,16 +14,16 @@ from recipe_engine.rules.errors import VariationError
 from recipe_engine.rules.schema import parse_recipe
 from recipe_loader import RECIPES, input_values, load_module, load_recipe, recipe_meta
 
+from crowdperf.logs.layout import RunPaths
+from crowdperf.logs.run_requests import read_request
+from crowdperf.rules.app_names import app_names
+from crowdperf.rules.backends import BACKENDS
+from crowdperf.rules.benchmarks import RECORDS
+from crowdperf.rules.run_settings import BY_INPUT, NUMBERS
+
 recipe = load_recipe("app-mlperf-inference")
 run_request = load_module("app-mlperf-inference", "run_request")
 several = load_module("app-mlperf-inference", "several")
-
-from crowdperf.logs.layout import RunPaths  # noqa: E402
-from crowdperf.logs.run_requests import read_request  # noqa: E402
-from crowdperf.rules.app_names import app_names  # noqa: E402 - importable from here on
-from crowdperf.rules.backends import BACKENDS  # noqa: E402
-from crowdperf.rules.benchmarks import RECORDS  # noqa: E402 - importable from here on
-from crowdperf.rules.run_settings import BY_INPUT, NUMBERS  # noqa: E402
 
 META = recipe_meta("app-mlperf-inference")
 HARNESS = RECIPES.parent / "src" / "crowdperf" / "harness"

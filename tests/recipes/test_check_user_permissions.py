@@ -8,12 +8,12 @@ import pytest
 from machine_builder import build, every_shipped, shipped
 from recipe_loader import exported, load_module, load_recipe
 
+from crowdperf.call.values import is_yes
+from crowdperf.machine import mounts, probe
+
 accounts = load_module("check-user-permissions", "accounts")
 checks = load_module("check-user-permissions", "checks")
 recipe = load_recipe("check-user-permissions")
-
-from crowdperf.call.values import is_yes  # noqa: E402
-from crowdperf.machine import mounts, probe  # noqa: E402
 
 DOCKER = {"/usr/bin/docker": ""}
 GROUP = {"/etc/group": "root:x:0:\ndocker:x:998:alice,bench\n"}

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from recipe_loader import load_module, load_recipe
 
+from crowdperf.compliance.verdict_lines import missing_lines
+from crowdperf.logs.accuracy_log import DamagedLog
+
 load_recipe("run-mlperf-compliance")
 asking = load_module("run-mlperf-compliance", "asking")
 limits = load_module("run-mlperf-compliance", "limits")
 verifying = load_module("run-mlperf-compliance", "verifying")
-
-from crowdperf.compliance.verdict_lines import missing_lines  # noqa: E402
-from crowdperf.logs.accuracy_log import DamagedLog  # noqa: E402
 
 LOGS = Path(__file__).resolve().parents[1] / "logs" / "fixtures" / "valid-offline"
 TEXT = {

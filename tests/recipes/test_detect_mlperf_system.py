@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from recipe_loader import exported, load_module, load_recipe
 
+from crowdperf.machine import known_systems, probe, selection, system
+
 recipe = load_recipe("detect-mlperf-system")
 submission = load_module("detect-mlperf-system", "submission")
-
-from crowdperf.machine import known_systems, probe, selection, system  # noqa: E402
 
 
 def run(name: str, **env: str) -> dict[str, Any]:

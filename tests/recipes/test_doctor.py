@@ -10,12 +10,12 @@ from helpers import recipe_metas
 from machine_builder import build
 from recipe_loader import exported, load_module, load_recipe
 
+from crowdperf.machine import compatibility, findings, selection, versions
+
 recipe = load_recipe("doctor")
 advice = load_module("doctor", "advice")
 backends = load_module("doctor", "backends")
 surroundings = load_module("doctor", "surroundings")
-
-from crowdperf.machine import compatibility, findings, selection, versions  # noqa: E402
 
 SECTIONS = ("fits", "backends", "surroundings")
 

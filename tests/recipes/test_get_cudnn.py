@@ -15,9 +15,9 @@ from nvidia_archives import needs_gcc
 from recipe_loader import exported, load_recipe
 from test_get_generic_python_lib import make_wheel
 
-recipe = load_recipe("get-cudnn")  # after nvidia_archives, which makes the packages importable
+from crowdperf.machine import nvidia, probe
 
-from crowdperf.machine import nvidia, probe  # noqa: E402
+recipe = load_recipe("get-cudnn")
 
 NAME = "cudnn-linux-x86_64-8.9.7.29_cuda12-archive.tar.xz"
 MESSAGE = 'cm run script "get cudnn" --tar_file={full path to the cuDNN tar file}'

@@ -9,12 +9,12 @@ import pytest
 import yaml
 from recipe_loader import load_module, load_recipe, recipe_meta
 
+from crowdperf.machine.probe import Machine, Ran
+from crowdperf.rules.names import Scenario
+
 recipe = load_recipe("get-mlperf-inference-sut-configs")
 sutfile = load_module("get-mlperf-inference-sut-configs", "sutfile")
 sutname = load_module("get-mlperf-inference-sut-configs", "sutname")
-
-from crowdperf.machine.probe import Machine, Ran  # noqa: E402 - importable from here on
-from crowdperf.rules.names import Scenario  # noqa: E402
 
 META = recipe_meta("get-mlperf-inference-sut-configs")
 GPUS = "0, GPU-1, NVIDIA H100 80GB HBM3, 81559, 550.54.15, 9.0, Disabled, 00000000:00:05.0\n"

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from recipe_loader import RECIPES, input_values, load_module, load_recipe, recipe_meta
 
-FOLDER = RECIPES / "get-mlperf-own-copy"
+from crowdperf.data import answers, copy_identity, datasets, file_check, manual_download, model_info
+from crowdperf.data.errors import DataError
+from crowdperf.data.file_check import ExpectedFile
 
-from crowdperf.data import answers, copy_identity, datasets, file_check, manual_download, model_info  # noqa: E402
-from crowdperf.data.errors import DataError  # noqa: E402
-from crowdperf.data.file_check import ExpectedFile  # noqa: E402
+FOLDER = RECIPES / "get-mlperf-own-copy"
 
 download_inputs = load_module("download-file", "inputs")
 

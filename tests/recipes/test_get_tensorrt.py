@@ -16,10 +16,10 @@ from nvidia_archives import needs_gcc
 from recipe_loader import RECIPES, exported, load_module, load_recipe
 from test_get_generic_python_lib import make_wheel
 
-recipe = load_recipe("get-tensorrt")  # after nvidia_archives, which makes the packages importable
-wheels = load_module("get-tensorrt", "wheels")
+from crowdperf.machine import probe
 
-from crowdperf.machine import probe  # noqa: E402
+recipe = load_recipe("get-tensorrt")
+wheels = load_module("get-tensorrt", "wheels")
 
 NAME = "TensorRT-8.6.1.6.Linux.x86_64-gnu.cuda-12.0.tar.gz"
 MESSAGE = 'cm run script "get tensorrt" --tar_file={full path to the TensorRT tar file}'

@@ -10,12 +10,12 @@ import pytest
 from machine_builder import build, shipped, smi, t4
 from recipe_loader import exported, load_module, load_recipe
 
+from crowdperf.machine import nvidia, probe
+
 slices = load_module("manage-mig", "slices")
 actions = load_module("manage-mig", "actions")
 interference = load_module("manage-mig", "interference")
 recipe = load_recipe("manage-mig")
-
-from crowdperf.machine import nvidia, probe  # noqa: E402
 
 A100 = "NVIDIA A100-SXM4-40GB"
 # The tables have the form of NVIDIA's MIG user guide; the values are made up for these tests.

@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 from recipe_loader import load_module, load_recipe, recipe_meta
 
+from crowdperf.machine import neuron, selection
+from crowdperf.machine.probe import Machine, recorded
+
 MODEL = load_recipe("get-ml-model-neuron")
 SERVER = load_recipe("get-triton-server")
 APP = load_recipe("app-mlperf-inference")
 run_request = load_module("app-mlperf-inference", "run_request")
 
-from crowdperf.machine import neuron, selection  # noqa: E402 - importable from here on
-from crowdperf.machine.probe import Machine, recorded  # noqa: E402
 
 # In the form of AWS's guide (tools/neuron-sys-tools/neuron-ls.rst of aws-neuron/aws-neuron-sdk), with the devices of
 # its table for an inf1.6xlarge: written by hand after both, not recorded on a machine.

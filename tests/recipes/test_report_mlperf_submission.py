@@ -11,8 +11,9 @@ import pytest
 from recipe_loader import exported, load_module, load_recipe, recipe_meta
 from results_builder import RECORDED, accuracy_run, recorded_run, v07_run
 
+from crowdperf.logs.result_rows import read_results
+
 recipe = load_recipe("report-mlperf-submission")
-from crowdperf.logs.result_rows import read_results  # noqa: E402 - importable from here on
 
 MAPPING = recipe_meta("report-mlperf-submission")["input_mapping"]
 SYNTHETIC = "synthetic input, not an MLPerf result"

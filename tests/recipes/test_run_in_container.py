@@ -16,6 +16,8 @@ from machine_builder import build, every_shipped, shipped, t4
 from recipe_engine.running.console import as_called
 from recipe_loader import exported, load_module, load_recipe
 
+from crowdperf.machine import images, probe
+
 bases = load_module("run-in-container", "bases")
 dockerfile = load_module("run-in-container", "dockerfile")
 image = load_module("run-in-container", "image")
@@ -25,8 +27,6 @@ shell_words = load_module("run-in-container", "shell_words")
 recipe = load_recipe("run-in-container")
 make_workspace = load_module("run-mlperf-make", "workspace")
 CACHE = "/home/bench/CM/containers/docker.io-library-python-3.11-slim-bookworm"
-
-from crowdperf.machine import images, probe  # noqa: E402
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 CHECKOUT = str(recipe.CHECKOUT)

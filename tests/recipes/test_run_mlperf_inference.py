@@ -9,6 +9,14 @@ from typing import Any
 import pytest
 from recipe_loader import RECIPES, input_values, load_module, load_recipe, recipe_meta
 
+from crowdperf.logs import found_runs
+from crowdperf.logs.run_log import LATE_REASON, SHORT_REASON
+from crowdperf.rules.app_names import APP_RECIPE, app_names
+from crowdperf.rules.backends import default_backend
+from crowdperf.rules.benchmarks import BENCHMARKS, RECORDS
+from crowdperf.rules.names import METRIC_OF_SCENARIO, SYNTHETIC_LABEL, TEST_RUN_LABEL, TOKEN_METRIC, Mode
+from crowdperf.rules.record import ALL_SCENARIOS
+
 recipe = load_recipe("run-mlperf-inference")
 matrix = load_module("run-mlperf-inference", "matrix")
 outcome = load_module("run-mlperf-inference", "outcome")
@@ -16,14 +24,6 @@ page = load_module("run-mlperf-inference", "page")
 remaining = load_module("run-mlperf-inference", "remaining")
 session = load_module("run-mlperf-inference", "session")
 table = load_module("run-mlperf-inference", "table")
-
-from crowdperf.logs import found_runs  # noqa: E402
-from crowdperf.logs.run_log import LATE_REASON, SHORT_REASON  # noqa: E402
-from crowdperf.rules.app_names import APP_RECIPE, app_names  # noqa: E402
-from crowdperf.rules.backends import default_backend  # noqa: E402
-from crowdperf.rules.benchmarks import BENCHMARKS, RECORDS  # noqa: E402
-from crowdperf.rules.names import METRIC_OF_SCENARIO, SYNTHETIC_LABEL, TEST_RUN_LABEL, TOKEN_METRIC, Mode  # noqa: E402
-from crowdperf.rules.record import ALL_SCENARIOS  # noqa: E402
 
 META = recipe_meta("run-mlperf-inference")
 KNOWN = app_names(recipe_meta(APP_RECIPE))

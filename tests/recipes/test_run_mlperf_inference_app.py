@@ -8,6 +8,13 @@ from typing import Any
 import pytest
 from recipe_loader import RECIPES, input_values, load_module, load_recipe, recipe_meta
 
+from crowdperf.machine.probe import Machine, Ran
+from crowdperf.rules.app_names import APP_RECIPE, app_names
+from crowdperf.rules.backends import BACKENDS
+from crowdperf.rules.names import Mode, Scenario
+from crowdperf.rules.record import ALL_SCENARIOS
+from crowdperf.rules.rounds import ROUNDS
+
 recipe = load_recipe("run-mlperf-inference-app")
 calls = load_module("run-mlperf-inference-app", "calls")
 known = load_module("run-mlperf-inference-app", "known")
@@ -15,13 +22,6 @@ needs = load_module("run-mlperf-inference-app", "needs")
 readme = load_module("run-mlperf-inference-app", "readme")
 request = load_module("run-mlperf-inference-app", "request")
 steps = load_module("run-mlperf-inference-app", "steps")
-
-from crowdperf.machine.probe import Machine, Ran  # noqa: E402 - importable from here on
-from crowdperf.rules.app_names import APP_RECIPE, app_names  # noqa: E402
-from crowdperf.rules.backends import BACKENDS  # noqa: E402
-from crowdperf.rules.names import Mode, Scenario  # noqa: E402
-from crowdperf.rules.record import ALL_SCENARIOS  # noqa: E402
-from crowdperf.rules.rounds import ROUNDS  # noqa: E402
 
 META = recipe_meta("run-mlperf-inference-app")
 APP_META = recipe_meta(APP_RECIPE)

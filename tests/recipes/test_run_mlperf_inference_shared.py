@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 from recipe_loader import RECIPES, input_values, load_module, load_recipe, recipe_meta
 
+from crowdperf.logs.layout import RunPaths
+from crowdperf.rules.app_names import APP_RECIPE, app_names
+
 recipe = load_recipe("run-mlperf-inference")
 confwords = load_module("run-mlperf-inference", "confwords")
 basis = load_module("run-mlperf-inference", "basis")
@@ -17,9 +20,6 @@ matrix = load_module("run-mlperf-inference", "matrix")
 session = load_module("run-mlperf-inference", "session")
 sessionfile = load_module("run-mlperf-inference", "sessionfile")
 work = load_module("run-mlperf-inference", "work")
-
-from crowdperf.logs.layout import RunPaths  # noqa: E402 - importable from here on
-from crowdperf.rules.app_names import APP_RECIPE, app_names  # noqa: E402 - importable from here on
 
 META = recipe_meta("run-mlperf-inference")
 APP_META = recipe_meta(APP_RECIPE)

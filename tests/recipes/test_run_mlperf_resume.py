@@ -13,6 +13,9 @@ from recipe_engine.rules.errors import ErrorText, ScriptFailed
 from recipe_loader import RECIPES, load_module, load_recipe, recipe_meta
 from test_run_mlperf_inference import META, FakeCM, config, result, score
 
+from crowdperf.kit.file_locks import file_lock
+from crowdperf.logs.layout import ResultsPaths
+
 recipe = load_recipe("run-mlperf-inference")
 basis = load_module("run-mlperf-inference", "basis")
 matrix = load_module("run-mlperf-inference", "matrix")
@@ -20,9 +23,6 @@ outcome = load_module("run-mlperf-inference", "outcome")
 resume = load_module("run-mlperf-inference", "resume")
 session = load_module("run-mlperf-inference", "session")
 sessionfile = load_module("run-mlperf-inference", "sessionfile")
-
-from crowdperf.kit.file_locks import file_lock  # noqa: E402 - importable from here on
-from crowdperf.logs.layout import ResultsPaths  # noqa: E402 - importable from here on
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from recipe_loader import load_recipe, recipe_meta
 
-recipe = load_recipe("show-mlperf-benchmarks")
+from crowdperf.logs.round_tables import load_round
+from crowdperf.rules.benchmarks import RECORDS
+from crowdperf.rules.official_names import benchmark_of
+from crowdperf.rules.rounds import ROUNDS
 
-from crowdperf.logs.round_tables import load_round  # noqa: E402
-from crowdperf.rules.benchmarks import RECORDS  # noqa: E402
-from crowdperf.rules.official_names import benchmark_of  # noqa: E402
-from crowdperf.rules.rounds import ROUNDS  # noqa: E402
+recipe = load_recipe("show-mlperf-benchmarks")
 
 
 @pytest.fixture

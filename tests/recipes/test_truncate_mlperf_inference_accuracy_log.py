@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from recipe_loader import load_recipe
 
-recipe = load_recipe("truncate-mlperf-inference-accuracy-log")
+from crowdperf.logs import truncation
 
-from crowdperf.logs import truncation  # noqa: E402 - importable from here on
+recipe = load_recipe("truncate-mlperf-inference-accuracy-log")
 
 SCENARIO = Path("open", "cTuning", "results", "box", "resnet50", "Offline")
 SCORE = "accuracy=86.800%, good=43400, total=50000\n"

@@ -8,11 +8,11 @@ import pytest
 from machine_builder import build, every_shipped, shipped, smi
 from recipe_loader import exported, load_module, load_recipe
 
+from crowdperf.machine import probe
+
 settings = load_module("tune-system", "settings")
 rules = load_module("tune-system", "rules")
 recipe = load_recipe("tune-system")
-
-from crowdperf.machine import probe  # noqa: E402
 
 CPU = "/sys/devices/system/cpu/cpu{}/cpufreq/scaling_{}"
 THP = {settings.THP: "always [madvise] never\n"}
