@@ -8,6 +8,7 @@ python tools/make_benchmark_pages.py [--check]
 import argparse
 import re
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -100,7 +101,8 @@ def of_benchmark(folder: str, record: Record) -> Iterator[tuple[str, str]]:
     for spelling in record.spellings:
         yield spelling, f"    alias: {record.names[0]}\n"
     group = "    group: model\n"
-    base = "    base: [quantized_]\n" if record.generation is None else ""
+    bases = "engines_" if record.recipes.is_own else "quantized_, engines_"
+    base = f"    base: [{bases}]\n" if record.generation is None else ""
     usual = (
         "" if record.generation is None else f"    default_variations: {{backend: {default_backend(record.name)}}}\n"
     )
@@ -190,7 +192,7 @@ def of_backend(name: str, record: BackendRecord) -> Iterator[tuple[str, str]]:
 
 
 def _quantised() -> str:
-    """Return the dependencies that turn a model's own files into what a backend reads: other precisions, engines."""
+    """Return the dependencies that turn a model's own files into other precisions."""
     rows = []
     for precision in _QUANTISED:
         names: dict[str, list[str]] = {}
@@ -204,9 +206,12 @@ def _quantised() -> str:
                 f"      names: [quantized-model]\n"
                 f"      tags: {','.join(filter(None, ('quantize,ml-model', f'_{precision}', files)))}\n"
             )
-    for name, one in BACKENDS.items():
-        if one.engine:
-            rows += _engine_rows(name, one)
+    return "    deps:\n" + "".join(rows)
+
+
+def _engines() -> str:
+    """Return the dependencies that build what some backends read from a model's files."""
+    rows = [row for name, one in BACKENDS.items() if one.engine for row in _engine_rows(name, one)]
     return "    deps:\n" + "".join(rows)
 
 
@@ -229,7 +234,7 @@ def _engine_rows(name: str, record: BackendRecord) -> Iterator[str]:
 def _by_name(record: Record) -> str:
     """Return the dependencies of a call that names a benchmark: its samples and its ONNX model; none of a language
     model, of which no engine is built."""
-    if record.generation is not None:
+    if record.generation is not None or record.recipes.is_own:
         return ""
     recipes = record.recipes
     data = (recipes.preprocessed + (",_onnx" if recipes.is_detector else "")) or recipes.dataset
@@ -255,6 +260,7 @@ def _made() -> Iterator[tuple[str, str]]:
     for name, backend in BACKENDS.items():
         yield from of_backend(name, backend)
     yield "quantized_", _quantised()
+    yield "engines_", _engines()
 
 
 def with_variations(text: str) -> str:
@@ -275,8 +281,17 @@ def with_choices(text: str) -> str:
     """Return the `_cm.yaml` of a recipe that takes benchmarks and backends by name, with all names as its choices."""
     known = {word for one in RECORDS.values() for word in (*one.names, *one.spellings, one.name)}
     for name, words in (("backend", list(BACKENDS)), ("model", sorted(known))):
-        rows = "".join(f"    - {_key(word)}\n" for word in words)
-        text = re.sub(rf"(?<=\n  {name}:\n    choices:\n)(    - .+\n)+", rows, text)
+        rows = "".join(f"    - {word}\n" for word in words)
+        listed = f"choices: [{', '.join(word.replace('null', repr('null')) for word in words)}],"
+        listed = textwrap.fill(listed, 118, initial_indent=" " * 4, subsequent_indent=" " * 6, break_on_hyphens=False)
+        text, in_rows = re.subn(rf"(\n  {name}:\n(?:    .+\n)*?    choices:\n)(?:    - .+\n)+", rf"\g<1>{rows}", text)
+        text, in_list = re.subn(
+            rf"(\n  {name}: \{{[^}}]*?\n) {{4}}choices: \[[^]]*\],",
+            lambda found, listed=listed: found[1] + listed,
+            text,
+        )
+        if in_rows + in_list != 1:
+            raise SystemExit(f"a recipe of ABOVE describes --{name} in another form than this tool writes")
     return text
 
 

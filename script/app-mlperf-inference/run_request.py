@@ -141,7 +141,8 @@ class Asked:
         yield from prompts.items()
         yield from self._uneven_threads()
         known = RECORDS.get(model_of(self.model))
-        for name in OWN_PATHS if known is not None and known.recipes.is_fixed else ():
+        own = OWN_PATHS if known is not None and known.recipes.is_fixed else ()
+        for name in own[:1] if known is not None and known.recipes.is_own else own:
             if values.is_given(name):
                 made = f"{self.model} generates its own data and model"
                 yield (

@@ -10,12 +10,20 @@ from typing import Any
 
 from crowdperf.rules.app_names import PRECISION_ALIASES, AppNames
 from crowdperf.rules.backends import BACKENDS, default_backend, default_precision, misfit, simulated
-from crowdperf.rules.benchmarks import record_of
+from crowdperf.rules.benchmarks import RECORDS, model_of, record_of
 from crowdperf.rules.names import TARGETS, ExecutionMode, Mode, Scenario
 from crowdperf.rules.prompt_settings import PROMPT_INPUTS, URL, PromptSettings
 from crowdperf.rules.query_counts import LONGEST_TEST_S, fewest_queries
 from crowdperf.rules.rounds import current_scenarios, scenarios_of
-from crowdperf.rules.run_settings import NUMBERS, PATHS, SERVING, TARGET_INPUTS, gpus_problem, misplaced_inputs
+from crowdperf.rules.run_settings import (
+    NUMBERS,
+    OWN_MODEL_INPUTS,
+    PATHS,
+    SERVING,
+    TARGET_INPUTS,
+    gpus_problem,
+    misplaced_inputs,
+)
 
 from .reading import (
     ALL,
@@ -30,8 +38,8 @@ from .reading import (
 )
 
 OWN_MODEL = (
-    "your own copy is only supported for a benchmark such as resnet50; to add another model, see "
-    "docs/howto/add-model.md"
+    "your own copy is only supported for a benchmark such as resnet50. Your own network runs without --model: "
+    "--model_path=FILE.onnx"
 )
 DEFAULT_PRECISION = "fp32"
 DEFAULT_SOURCE = "real"
@@ -172,7 +180,7 @@ def _options(values: Any, device: str, problems: Problems) -> dict[str, str]:
         if why := gpus_problem(gpus, device, "give --device=cuda"):
             problems.note("gpus", f"found {values.text('gpus')!r}; {why}")
     options |= {name: str(values[name]) for name in PATHS if values[name]}
-    options["machine"] = values.text("machine")
+    options |= {name: values.text(name) for name in ("machine", "shape")}
     return {name: text for name, text in options.items() if text}
 
 
@@ -199,14 +207,38 @@ def _misfits(config: Config, prompts: PromptSettings, known: AppNames) -> list[s
     for name, is_given in (("rerun", config.is_rerun), ("target_origin", bool(config.target_origin))):
         if is_given and not config.run_id:
             problems.append(f"--{name}: only allowed with --run_id")
-    for name in ("dataset_path", "model_path"):
-        is_fixed = record_of(config.model).recipes.is_fixed
+    recipes = record_of(config.model).recipes
+    problems += (
+        _own_network_problems(config)
+        if recipes.is_own
+        else [
+            f"--{name}: only supported for your own network (--model_path=FILE.onnx without --model)"
+            for name in OWN_MODEL_INPUTS
+            if name in config.options
+        ]
+    )
+    for name in () if recipes.is_own else ("dataset_path", "model_path"):
+        is_fixed = recipes.is_fixed
         if name in config.options and (config.source != DEFAULT_SOURCE or is_fixed):
             made = config.model if is_fixed else f"--source={config.source}"
             way = OWN_MODEL if is_fixed else "your own copy requires --source=real"
             problems.append(f"--{name}: {made} generates its own data and model; {way}")
     problems += [f"--{name}: {why}" for name, why in misplaced_inputs(config.options, config.scenarios).items()]
     return problems + _unused_targets(config.targets, config.scenarios)
+
+
+def _own_network_problems(config: Config) -> list[str]:
+    """A problem for everything that cannot be asked of a network of the user."""
+    problems = []
+    if "model_path" not in config.options:
+        problems.append(f"--model={config.model}: the file is missing, add --model_path=FILE.onnx")
+    if "dataset_path" in config.options:
+        problems.append("--dataset_path: your own network gets its samples with --inputs=FILE.npz")
+    if config.source != DEFAULT_SOURCE:
+        problems.append(f"--source={config.source}: your own network has no synthetic model. Omit it")
+    if Mode.ACCURACY in config.modes and "expected" not in config.options:
+        problems.append("--mode: an accuracy run needs --inputs=FILE.npz and --expected=FILE.npz")
+    return problems
 
 
 def _stand_in(values: Any, backend: str, problems: Problems) -> tuple[str, str]:
@@ -218,13 +250,29 @@ def _stand_in(values: Any, backend: str, problems: Problems) -> tuple[str, str]:
         return backend, values["device"]
 
 
+def _model_of(values: Any, known: AppNames, problems: Problems) -> str:
+    """The benchmark; an ONNX file without one is a network of the user."""
+    path = values["model_path"]
+    if path is not None and path.suffix and not values.is_given("model"):
+        own = (record.name for record in RECORDS.values() if record.recipes.own_suffix == path.suffix)
+        return next(own, "") or one_model(values, known, problems)
+    return one_model(values, known, problems)
+
+
+def _modes(values: Any, model: str, problems: Problems, *, is_finding: bool) -> tuple[Mode, ...]:
+    """Which runs to make of each scenario: `all` of a network without expected values are the performance runs."""
+    record = RECORDS.get(model_of(model))
+    is_unscored = record is not None and record.recipes.is_own and not values["expected"] and ALL in values["mode"]
+    return modes_of(("performance",) if is_unscored else values["mode"], problems, is_finding=is_finding)
+
+
 def parse_config(values: Any, known: AppNames) -> Config:
     """The checked call. values: the typed inputs of a hook.
 
     Raises ConfigError with every problem.
     """
     problems, prompts = Problems(), PromptSettings.of(values)
-    model = one_model(values, known, problems)
+    model = _model_of(values, known, problems)
     backend = values["backend"] or default_backend(model, asks_server=prompts.endpoint is not None)
     model, backend = with_config_ver(values["config_ver"] or "", model, backend, known, problems)
     backend, device = _stand_in(values, backend, problems)
@@ -238,7 +286,7 @@ def parse_config(values: Any, known: AppNames) -> Config:
         precision=PRECISION_ALIASES.get(precision, precision),
         source=values["source"],
         scenarios=_wanted_scenarios(values["scenario"], model, problems),
-        modes=modes_of(values["mode"], problems, is_finding=is_finding),
+        modes=_modes(values, model, problems, is_finding=is_finding),
         execution_mode=ExecutionMode.FAST if values["fast"] else ExecutionMode(values["execution_mode"]),
         results_folder=values["results_dir"],
         options=_options(values, device, problems) | ({URL: prompts.endpoint} if prompts.endpoint else {}),

@@ -6,13 +6,14 @@ Pure. The runs come as the harness described them (the contents of result.json a
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from crowdperf.logs.interference import disturbance_lines, disturbances, server_lines
 from crowdperf.logs.rates import chosen_rate_text, has_chosen_rate, reasons_text
 from crowdperf.rules import provenance
 from crowdperf.rules.backends import BACKENDS, STAND_IN_BACKENDS
-from crowdperf.rules.benchmarks import BENCHMARKS
+from crowdperf.rules.benchmarks import BENCHMARKS, record_of
 from crowdperf.rules.names import DEPARTURE_LABEL, STAND_IN_LABEL, SYNTHETIC_LABEL, TEST_RUN_LABEL, Mode, Scenario
 
 from . import secondtry
@@ -141,7 +142,10 @@ def notes_on(config: Config, runs: Sequence[FinishedRun]) -> tuple[str, ...]:
             "own model: no published file has the digest of these weights. A conversion of the published file by an "
             "older crowdperf looks the same: cm show cache --tags=ml-model lists it, and --renew rebuilds it"
         )
-    if config.model not in BENCHMARKS:
+    if record_of(config.model).recipes.is_own:
+        name = Path(config.options["model_path"]).name
+        notes.append(f"{config.model} is {name}, your own network. Compare its results only with runs of this file.")
+    elif config.model not in BENCHMARKS:
         notes.append(
             f"{config.model} is not an MLPerf benchmark. Compare its results only with other {config.model} runs."
         )

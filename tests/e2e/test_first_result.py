@@ -239,6 +239,22 @@ def test_own_data_is_found_again_without_its_path(
     assert planned.returncode == 0, planned.stdout
 
 
+def test_an_onnx_file_of_the_user_is_measured_under_its_own_name(
+    checkout: Path, first: subprocess.CompletedProcess[str]
+) -> None:
+    (network,) = (checkout / "cache").glob("*/digits.onnx")
+    own = checkout.parent / "my network.onnx"
+    shutil.copy2(network, own)
+    words = ("run", "script", "--tags=run,mlperf,inference", f"--model_path={own}", "--results_dir=own", SHORT)
+    done = cm(checkout, *words, "--scenario=SingleStream")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (results,) = (json.loads(path.read_text(encoding="utf-8")) for path in (checkout / "own").glob("*/results.json"))
+    assert results["model"] == "own-onnx"
+    assert results["provenance"]["model"] == "own"
+    assert "own model (not the published file)" in results["label"]
+    assert "own-onnx is my network.onnx, your own network." in done.stdout
+
+
 def test_two_results_are_compared_by_their_figures(checkout: Path, first: subprocess.CompletedProcess[str]) -> None:
     made = []
     for size in ("16", "32"):

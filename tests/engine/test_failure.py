@@ -217,6 +217,15 @@ def test_a_raw_wait_status_of_a_recipe_is_decoded_and_is_no_success(
     assert words in error.message
 
 
+def test_a_hint_gives_an_input_by_the_name_that_the_command_has_for_its_env_key(home: TemporaryHome) -> None:
+    home.recipe("get-a", {"deps": [{"tags": "get,b"}], "input_mapping": {"size": "CM_SIZE"}})
+    home.recipe("get-b", {"deps": [{"tags": "get,c"}]})
+    refusal = "def preprocess(i):\n    return {'return': 1, 'error': 'no\\nhint: give --shape=3'}\n"
+    home.recipe("get-c", {"input_mapping": {"shape": "CM_SIZE"}}, customize=refusal)
+    hints = [failing(home, tags).hint for tags in ("get,a", "get,b", "get,c")]
+    assert hints == ["give --size=3", "give --env.CM_SIZE=3", "give --shape=3"]
+
+
 def test_no_secret_is_in_the_line_or_the_text(home: TemporaryHome) -> None:
     home.recipe("get-x", {"input_mapping": {"my_token": "CM_MY_TOKEN"}}, run_sh='echo "bad $CM_MY_TOKEN" >&2; exit 1')
     error = failing(home, "get,x", my_token="hunter2-hunter2", env={"CM_API_KEY": "0123456789ab"})

@@ -276,7 +276,8 @@ def test_a_model_has_a_data_set_and_a_model_recipe_and_says_its_name(name):
     assert any(tag.startswith("get,ml-model,") for tag in tags)
     every_base = [*block.get("base", []), *(base for part in bases for base in part.get("base", []))]
     record = next(record for record in RECORDS.values() if name in record.names)
-    assert ("quantized_" in every_base) == (record.generation is None)
+    assert ("quantized_" in every_base) == (record.generation is None and not record.recipes.is_own)
+    assert ("engines_" in every_base) == (record.generation is None)
 
 
 @pytest.mark.parametrize("name", KNOWN.models)

@@ -68,6 +68,32 @@ def score(percent: float = 99.332, target: float = 98.339) -> dict[str, Any]:
     return {"metrics": [metric("acc", percent, target)], "passed": percent >= target}
 
 
+def test_an_onnx_file_without_a_benchmark_is_a_network_of_the_user() -> None:
+    own = {"CM_MLPERF_OWN_MODEL_PATH": "m.onnx"}
+    found = config(**own)
+    assert (found.model, found.modes) == ("own-onnx", (Mode.PERFORMANCE,))
+    assert [spec.inputs["model_path"] for spec in matrix.matrix(found)] == ["/user/m.onnx"] * 4
+    given = config(**own, CM_MLPERF_OWN_INPUTS_PATH="in.npz", CM_MLPERF_OWN_EXPECTED_PATH="out.npz")
+    assert given.modes == tuple(Mode)
+    assert given.options["expected"] == "/user/out.npz"
+    assert config(**own, CM_MLPERF_MODEL="resnet50").model == "resnet50"
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"CM_MLPERF_MODEL": "own-onnx"}, "--model=own-onnx: the file is missing, add --model_path=FILE.onnx"),
+        ({"CM_MLPERF_OWN_MODEL_PATH": "m.onnx", "CM_MLPERF_LOADGEN_MODE": "accuracy"}, "--mode: an accuracy run needs"),
+        ({"CM_MLPERF_OWN_MODEL_PATH": "m.onnx", "CM_MLPERF_OWN_DATASET_PATH": "d"}, "--dataset_path: your own"),
+        ({"CM_MLPERF_OWN_MODEL_PATH": "m.onnx", "CM_MLPERF_SOURCE": "tiny"}, "--source=tiny: your own network"),
+        ({"CM_MLPERF_OWN_SHAPE": "x:1,3"}, "--shape: only supported for your own network"),
+        ({"CM_MLPERF_OWN_MODEL_PATH": "m.pt"}, "Your own network runs without --model"),
+    ],
+)
+def test_what_cannot_be_asked_of_a_network_of_the_user(given: dict[str, str], problem: str) -> None:
+    assert any(problem in one for one in problems(**given))
+
+
 @pytest.mark.parametrize(
     ("given", "model", "backend"),
     [
@@ -299,8 +325,7 @@ def test_options_reach_every_run_and_the_batch_timeout_those_that_have_one():
         (
             {"CM_MLPERF_OWN_DATASET_PATH": "d"},
             "--dataset_path: digits generates its own data and model; your own copy is only supported for a "
-            "benchmark such "
-            "as resnet50; to add another model, see docs/howto/add-model.md",
+            "benchmark such as resnet50. Your own network runs without --model: --model_path=FILE.onnx",
         ),
         (
             {"CM_MLPERF_OWN_MODEL_PATH": "m", "CM_MLPERF_MODEL": "resnet50", "CM_MLPERF_SOURCE": "tiny"},

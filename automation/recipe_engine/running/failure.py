@@ -15,7 +15,7 @@ from ..rules.rerun import rerun_line
 from .process import Ended, exit_text, is_kill, signal_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from ..rules.model import Recipe, Request
     from ..rules.query import RecipeIndex
@@ -148,10 +148,21 @@ def _flag_for_caller(name: str, recipe: Recipe, request: Request) -> str:
         is_handed_on = name in BOUND_KEYS and asked.dependency.reuse_version
         if not is_handed_on and name not in declared_inputs(asked.asked_by):
             names, key = asked.dependency.names, recipe.layer.input_mapping.get(name)
+            if key and (own := _input_of_command(key, asked)):
+                return f"--{own}"
             used = [*(each for each in names if each in request.recursive_overrides), *names]
             return f"--adr.{used[0]}.{name}" if names else f"--env.{key}" if key else f"--{name}"
         recipe, asked = asked.asked_by, asked.parent
     return f"--{name}"
+
+
+def _input_of_command(key: str, asked: Request) -> str:
+    """The input of the recipe that the user called which sets an env key; empty without one."""
+    top: Request | None = asked
+    mapping: Mapping[str, str] = {}
+    while top and top.asked_by:
+        mapping, top = top.asked_by.layer.input_mapping, top.parent
+    return next((name for name, one in mapping.items() if one == key), "")
 
 
 def _recipe_for(program: str, index: RecipeIndex) -> str:

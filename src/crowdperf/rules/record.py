@@ -162,8 +162,9 @@ class Recipes:
     """The tags of the recipes that provide the files; `preprocessed`: where samples are kept preprocessed.
 
     is_detector: the preprocessed samples depend on the framework's network. is_fixed: one model and one data set, so
-    that `_tiny`, `_synthetic` and `_pytorch` do not exist. prompts: the data set without the reference answers that
-    cost much to make: what a performance run needs where a server answers.
+    that `_tiny`, `_synthetic` and `_pytorch` do not exist. own_suffix: how the name of the user's file ends
+    that is the model, empty for others. prompts: the data set without the reference answers that cost much to make:
+    what a performance run needs where a server answers.
     """
 
     dataset: str
@@ -172,6 +173,12 @@ class Recipes:
     preprocessed: str = ""
     is_detector: bool = False
     is_fixed: bool = False
+    own_suffix: str = ""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the model is a file of the user, who has to give it."""
+        return bool(self.own_suffix)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

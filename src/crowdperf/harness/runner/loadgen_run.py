@@ -180,6 +180,8 @@ def provenance(config: RunConfig, facts: ModelFacts, dataset: Dataset) -> Proven
 def _dataset_origin(facts: DatasetFacts, rules: Record) -> str:
     if facts.is_synthetic:
         return MADE
+    if rules.recipes.is_own:
+        return OWN
     if facts.is_described or not rules.is_official:
         return FETCHED
     return OWN if facts.difference else GIVEN
@@ -192,6 +194,8 @@ def _model_origin(facts: ModelFacts, rules: Record, can: BackendRecord) -> str:
         return NO_MODEL
     if facts.is_synthetic:
         return MADE
+    if rules.recipes.is_own:
+        return OWN
     if not rules.is_official:
         return PROJECT
     if facts.origin:

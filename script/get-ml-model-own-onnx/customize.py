@@ -1,0 +1,35 @@
+"""Hooks of get-ml-model-own-onnx: write model.json of the user's ONNX file, which stays where it is."""
+
+import json
+from pathlib import Path
+
+from crowdperf.call.answers import failure
+from crowdperf.data.answers import model_answer
+from crowdperf.data.model_info import RealModel, write_model_info
+
+
+def plan(i):
+    """What it sets is known only when it has run."""
+    return {"return": 0}
+
+
+def postprocess(i):
+    """CM hook: writes model.json into the cache entry."""
+    env, folder = i["env"], Path.cwd()
+    largest = env["CM_OWN_NETWORK_LARGEST_BATCH"]
+    model = RealModel(
+        name="own_onnx",
+        framework="onnx",
+        files={"model": Path(env["CM_OWN_NETWORK_FILE"])},
+        source=env["CM_OWN_NETWORK_FILE"],
+        license="not stated",
+        config=json.loads(env["CM_OWN_NETWORK_CONFIG"]),
+        precision=env["CM_OWN_NETWORK_PRECISION"],
+        origin="own",
+        facts={"engine": {"largest_batch": int(largest)}} if largest else {},
+    )
+    try:
+        write_model_info(folder, model)
+    except OSError as error:
+        return failure(f"cannot describe {env['CM_OWN_NETWORK_FILE']}: {error}")
+    return model_answer(env, folder)
