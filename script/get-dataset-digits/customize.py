@@ -1,7 +1,7 @@
 """Hooks of get-dataset-digits: give the files that make_dataset.py wrote to the recipes above.
 
-The work is done by `make_dataset.py` in the benchmark's virtual environment, because scikit-learn and numpy live there
-and not beside the engine.
+The work is done by `make_dataset.py` in the benchmark's virtual environment, because numpy is installed there
+and not next to the engine.
 """
 
 from pathlib import Path

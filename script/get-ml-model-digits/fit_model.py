@@ -1,6 +1,6 @@
 """Fits the digits network on the training part, writes digits.onnx and model.json, and refuses a poor model.
 
-Run by run.sh in the benchmark's virtual environment; needs numpy, scikit-learn, onnx and onnxruntime:
+Run by run.sh in the benchmark's virtual environment; needs numpy, onnx and onnxruntime:
 
     python3 fit_model.py --dataset_dir FOLDER_OF_GET_DATASET_DIGITS --output_dir FOLDER
 
@@ -25,7 +25,6 @@ from pathlib import Path
 import numpy as np
 import onnx
 import onnxruntime
-import sklearn
 from network import PADDING, PATCH_SIZE, POOL_SIZE, FitSettings, Network, as_input, fit_network
 from onnx import ModelProto, TensorProto, checker, helper, numpy_helper
 
@@ -115,7 +114,6 @@ def library_versions() -> dict[str, str]:
     return {
         "python": platform.python_version(),
         "numpy": np.__version__,
-        "scikit_learn": sklearn.__version__,
         "onnx": onnx.__version__,
         "onnxruntime": onnxruntime.__version__,
     }

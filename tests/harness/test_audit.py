@@ -18,10 +18,10 @@ from crowdperf.logs.layout import RunPaths
 from crowdperf.logs.run_log import read_detail_log, read_run_logs
 from crowdperf.rules.compliance import audit_values
 
-need("numpy", "mlperf_loadgen", "sklearn")
+need("numpy", "mlperf_loadgen")
 
 import numpy as np  # noqa: E402
-from sklearn.datasets import load_digits  # noqa: E402
+from recipe_programs import program  # noqa: E402
 
 COUNT = 100
 
@@ -29,9 +29,9 @@ COUNT = 100
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("digits")
-    source = load_digits()
-    np.save(folder / "validation_images.npy", source.images.astype(np.uint8)[:COUNT])
-    np.save(folder / "validation_labels.npy", source.target.astype(np.uint8)[:COUNT])
+    source = program("get-dataset-digits", "make_dataset").read_source()
+    np.save(folder / "validation_images.npy", source.images[:COUNT])
+    np.save(folder / "validation_labels.npy", source.labels[:COUNT])
     return folder
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from harness_support import TIMEOUT_S, need, request, run_harness
 
-need("numpy", "mlperf_loadgen", "onnx", "onnxruntime", "sklearn")
+need("numpy", "mlperf_loadgen", "onnx", "onnxruntime")
 
 from test_failures import ENVIRONMENT  # noqa: E402
 from test_harness_runs import Digits, digits  # noqa: E402, F401 - a fixture

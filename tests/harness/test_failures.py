@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from harness_support import SOURCE, TIMEOUT_S, Ended, need, request
 
-need("numpy", "mlperf_loadgen", "onnx", "onnxruntime", "sklearn")
+need("numpy", "mlperf_loadgen", "onnx", "onnxruntime")
 
 import numpy as np  # noqa: E402
 import onnx  # noqa: E402

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from harness_support import TIMEOUT_S, need, request, run_harness
 
-need("numpy", "mlperf_loadgen", "onnx", "onnxruntime", "sklearn")
+need("numpy", "mlperf_loadgen", "onnx", "onnxruntime")
 
 from test_harness_runs import RAISING_BACKEND, SLOW_BACKEND, Digits, digits, with_backend  # noqa: E402
 

@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 from harness_support import SOURCE, Ended, copy_harness, need, request, run_harness
 
-need("numpy", "mlperf_loadgen", "onnx", "onnxruntime", "sklearn")
+need("numpy", "mlperf_loadgen", "onnx", "onnxruntime")
 
 import numpy as np  # noqa: E402
 import onnx  # noqa: E402
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
-from sklearn.datasets import load_digits  # noqa: E402
-from sklearn.linear_model import LogisticRegression  # noqa: E402
+from recipe_programs import program  # noqa: E402
 
 from crowdperf.harness.base.errors import HarnessError  # noqa: E402
 from crowdperf.harness.runner.run import perform, read_config  # noqa: E402
@@ -68,14 +67,14 @@ def write_linear_model(path: Path, weights: np.ndarray, bias: np.ndarray) -> Non
 @pytest.fixture(scope="session")
 def digits(tmp_path_factory: pytest.TempPathFactory) -> Digits:
     folder = tmp_path_factory.mktemp("digits")
-    source = load_digits()
-    images, labels = source.images.astype(np.uint8), source.target.astype(np.uint8)
-    np.save(folder / "validation_images.npy", images[:VALIDATION])
-    np.save(folder / "validation_labels.npy", labels[:VALIDATION])
-    flat = images.reshape(-1, 64) / 16.0
-    fitted = LogisticRegression(max_iter=500).fit(flat[VALIDATION:], labels[VALIDATION:])
-    write_linear_model(folder / "model.onnx", fitted.coef_.T, fitted.intercept_)
-    right_count = int((fitted.predict(flat[:VALIDATION]) == labels[:VALIDATION]).sum())
+    source = program("get-dataset-digits", "make_dataset").read_source()
+    np.save(folder / "validation_images.npy", source.images[:VALIDATION])
+    np.save(folder / "validation_labels.npy", source.labels[:VALIDATION])
+    flat = source.images.reshape(-1, 64) / 16.0
+    fit_head = program("get-ml-model-digits", "network").fit_head
+    weights, bias = fit_head(flat[VALIDATION:], source.labels[VALIDATION:], penalty=1.0)
+    write_linear_model(folder / "model.onnx", weights, bias)
+    right_count = int(((flat[:VALIDATION] @ weights + bias).argmax(axis=1) == source.labels[:VALIDATION]).sum())
     digest = hashlib.sha256((folder / "model.onnx").read_bytes()).hexdigest()
     info = {
         "format": 1,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from harness_support import copy_harness, need, request, run_harness
 
-need("numpy", "mlperf_loadgen", "onnx", "sklearn")
+need("numpy", "mlperf_loadgen", "onnx")
 
 import onnx  # noqa: E402
 from test_harness_runs import Digits, digits  # noqa: E402, F401 - a fixture

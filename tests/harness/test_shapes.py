@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from harness_support import need, request, run_harness
 
-need("numpy", "mlperf_loadgen", "onnx", "onnxruntime", "sklearn")
+need("numpy", "mlperf_loadgen", "onnx", "onnxruntime")
 
 from test_harness_runs import Digits, digits  # noqa: E402, F401 - a fixture
 

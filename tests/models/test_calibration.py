@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import harness_support
 import pytest
 
-harness_support.need("numpy", "onnx", "onnxruntime", "sklearn", "torch")
+harness_support.need("numpy", "onnx", "onnxruntime", "torch")
 
 import numpy as np  # noqa: E402
 import onnx  # noqa: E402

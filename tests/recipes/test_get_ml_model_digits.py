@@ -17,13 +17,13 @@ RECIPE = SCRIPTS / ALIAS
 
 @pytest.fixture(scope="module")
 def fit_model() -> ModuleType:
-    need("numpy", "sklearn", "onnx", "onnxruntime")
+    need("numpy", "onnx", "onnxruntime")
     return program(ALIAS, "fit_model")
 
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    need("numpy", "sklearn")
+    need("numpy")
     folder = tmp_path_factory.mktemp("dataset")
     program("get-dataset-digits", "make_dataset").make_dataset(folder)
     return folder
@@ -88,7 +88,7 @@ def test_model_json_describes_the_file_beside_it(model, fit_model):
     assert info["sha256"] == hashlib.sha256(content).hexdigest()
     assert info["size_bytes"] == len(content)
     assert info["seed"] == fit_model.FitSettings().seed
-    assert set(info["versions"]) == {"python", "numpy", "scikit_learn", "onnx", "onnxruntime"}
+    assert set(info["versions"]) == {"python", "numpy", "onnx", "onnxruntime"}
 
 
 def test_a_second_fit_gives_the_same_bytes(model, fit_model, dataset, tmp_path):
