@@ -1,4 +1,5 @@
-"""Imports results into a database: from a summary.csv, a folder of runs, an Endpoints tree, a bundle, or an export.
+"""Imports results into a database: from a summary.csv, a folder of runs, an Endpoints tree, a bundle, an export, or a
+file of another load generator.
 
 What a path is, its content says; results that are kept already stay as they are, so that the same call again changes
 nothing, and one that was interrupted is completed.
@@ -18,6 +19,7 @@ from crowdperf.rules.names import counted, printable
 from crowdperf.store.exports import EXPORT, Export, ExportedResult, read_export
 from crowdperf.store.keys import digest_of
 from crowdperf.store.model import Item, Source, SourceKind
+from crowdperf.store.other_tools import CSV_START, LARGEST_BYTES, NotOfTool, results_of_file
 from crowdperf.store.restore import restore_actions, restore_hidden, restore_withdrawn, unvouched
 from crowdperf.store.result_folders import LeftOut, results_below
 from crowdperf.store.result_json import WrongObject
@@ -69,8 +71,11 @@ class Report:
     notes: list[str] = field(default_factory=list)
 
 
-def _summary(path: Path) -> Loaded:
+def _table(path: Path) -> Loaded:
+    """A summary.csv of MLCommons, or a table of aiperf."""
     content = given_bytes(path)
+    if content.startswith(CSV_START):
+        return _other_tool(path, content)
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -113,6 +118,20 @@ def _viewer_bundle(path: Path) -> Loaded:
     return Loaded("endpoints-tree", [one if isinstance(one, LeftOut) else Item(one, source) for one in found])
 
 
+def _json_file(path: Path) -> Loaded:
+    content = given_bytes(path, LARGEST_BYTES)
+    return _viewer_bundle(path) if b'"bundle_version"' in content else _other_tool(path, content)
+
+
+def _other_tool(path: Path, content: bytes) -> Loaded:
+    source = Source(kind="other-tool", name=path.name, digest=hashlib.sha256(content).hexdigest())
+    try:
+        found = results_of_file(content, path.name)
+    except NotOfTool as error:
+        raise NothingToImport(str(error)) from error
+    return Loaded("other-tool", [one if isinstance(one, LeftOut) else Item(one, source) for one in found])
+
+
 def _bundle(path: Path) -> Loaded:
     try:
         from crowdperf.store.bundle import read_bundle  # signatures need a package that nothing else here needs
@@ -145,11 +164,11 @@ def load(path: Path) -> Loaded:
     """Return what a path holds. Raises NothingToImport, WrongTable, WrongObject, BundleRefused, OSError."""
     path = path.resolve()
     if path.is_file() and path.suffix.lower() == ".csv":
-        return _summary(path)
+        return _table(path)
     if (path / EXPORT).is_file() or path.name == EXPORT:
         return _export(path if path.is_dir() else path.parent)
     if path.is_file() and path.suffix.lower() == ".json":
-        return _viewer_bundle(path)
+        return _json_file(path)
     if is_bundle(path):
         return _bundle(path)
     if path.is_dir() and next(path.rglob(_LOG), None) is not None:
@@ -157,7 +176,7 @@ def load(path: Path) -> Loaded:
     if path.is_dir() and next(path.rglob(_POINT), None) is not None:
         return _tree(path)
     raise NothingToImport(
-        f"{path} contains no results: looked for a table (.csv), {_LOG} or {_POINT} below a folder, and {EXPORT}"
+        f"{path} contains no results: looked for a .csv or .json file, {_LOG} or {_POINT} below a folder, and {EXPORT}"
         if path.exists()
         else f"{path} does not exist"
     )

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from crowdperf.kit.records import Kind
 
-SourceKind = Literal["inference-csv", "endpoints-tree", "results-folder", "bundle"]
+SourceKind = Literal["inference-csv", "endpoints-tree", "results-folder", "bundle", "other-tool"]
 ResultKind = Literal["published", "crowd", "own"]
 Verification = Literal["logs consistent", "not consistent", "summary", "published", "none"]
 """`logs consistent`: every figure was derived again from the logs; `not consistent`: something differs, which the notes
@@ -37,9 +37,10 @@ class System:
 class Configuration:
     """What was measured: two results of one configuration may be compared.
 
-    suite: "inference" or "endpoints". round: of a published result, else "". tier: quality tier ("99", "99.9"), else
-    "". stack: the family of the software, without a version. data_kind: "real", "synthetic" or "tiny". run_class:
-    "valid", "fast" or "test". `settings`: those that the user chose, by name.
+    suite: "inference", "endpoints" or "other tool". round: of a published result, else "". tier: quality tier ("99",
+    "99.9"), else "". stack: the family of the software, without a version. data_kind: "real", "synthetic" or "tiny",
+    "own data" where another tool measured. run_class: "valid", "fast" or "test", "other tool" where one measured.
+    `settings`: those that the user chose, by name.
     """
 
     suite: str

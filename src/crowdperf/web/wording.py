@@ -19,6 +19,8 @@ LABELS: Final = {
     "outlier": "Further from the median of its configuration than three times the median absolute deviation.",
     "new contributor": "The key that signed it is new to this collector.",
     "own model": "The weights are not the published ones: the harness of the benchmark measured another model.",
+    "other tool": "Measured by another load generator, not by LoadGen. Its own name for a metric means its own"
+    " definition.",
     "own data": "The samples are not the benchmark's: its harness measured other data.",
     "accuracy below target": "The accuracy run missed its target, so the result does not count.",
     "weights not checked": "The weights came from a path, and no digest of the benchmark's weights is published.",
@@ -43,6 +45,7 @@ WARNING_LABELS: Final = frozenset(
         "outlier",
         "own model",
         "own data",
+        "other tool",
         "weights not checked",
         "accuracy below target",
         "server not seen",
