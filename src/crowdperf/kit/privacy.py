@@ -316,7 +316,7 @@ def _all_spans(text: SearchedText, known: PrivateNames) -> list[Span]:
     """Every finding, in order; one that lies in another is left out, the longer of two that overlap leads."""
     lowered = text.lowered
     spans = [*_known_spans(text, known), *shape_spans(text)]
-    if known.public:
+    if spans and known.public:
         public = {_as_utf8(name.lower()) for name in known.public}
         spans = [span for span in spans if span.kind not in _SIGNS or lowered[span.start : span.end] not in public]
     spans.sort(key=lambda span: (span.start, -span.end))

@@ -94,7 +94,8 @@ def doubled_name(text: str) -> str:
 
     def noted(pairs: list[tuple[str, Json]]) -> None:
         first = dict(reversed(pairs))
-        found.extend(name for name, value in pairs if json.dumps(value) != json.dumps(first[name]))
+        doubled = pairs if len(first) < len(pairs) else []
+        found.extend(name for name, value in doubled if json.dumps(value) != json.dumps(first[name]))
 
     json.loads(text, object_pairs_hook=noted)
     return found[0] if found else ""
