@@ -15,8 +15,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
 
+from crowdperf.call.answers import failure
+from crowdperf.call.values import text_of
+
 from . import checks, digests, download, inputs, part
 
+_OWN_PLACES = ("CM_DOWNLOAD_LOCAL_FILE_PATH", "CM_DOWNLOAD_PATH")
+_PLACES = ("CM_DOWNLOAD_URL", "CM_DOWNLOAD_MIRRORS", "CM_DOWNLOAD_FILENAME", *_OWN_PLACES)
+_HINT = "CM_MLPERF_DATA_OWN_COPY_HINT"
 TERMINAL_PAUSE_S = 0.2
 LINE_PAUSE_S = 1.0
 
@@ -63,9 +69,19 @@ def progress_line(name: str, done_bytes: int, total_bytes: int | None, bytes_per
 
 
 def plan(i: dict[str, Any]) -> dict[str, Any]:
-    """The step runs to its end with the dependencies it has; of what it sets only the name of a key is known before."""
+    """The step runs to its end with the dependencies it has; of what it sets only the name of a key is known before.
+
+    Before a run it is asked whether a server can be reached, so that no package is installed for a run without data.
+    """
     env = i["env"]
     env["CM_DOWNLOAD_FINAL_ENV_NAME"] = env.get("CM_DOWNLOAD_FINAL_ENV_NAME", "")
+    if i.get("is_before_run") and all(map(env.knows, _PLACES)) and not any(env.get(key) for key in _OWN_PLACES):
+        urls = inputs.addresses(str(env.get("CM_DOWNLOAD_URL") or ""), str(env.get("CM_DOWNLOAD_MIRRORS") or ""))
+        is_remote = bool(urls) and all(url.startswith(("http://", "https://")) for url in urls)
+        if is_remote and (failures := download.unreachable(urls, inputs.proxies_in(env))):
+            hint = text_of(env, _HINT) if env.knows(_HINT) else ""
+            name = str(env.get("CM_DOWNLOAD_FILENAME") or urls[0].rpartition("/")[2])
+            return failure(download.not_downloaded(name, failures, hint or download.OWN_COPY_HINT))
     return {"return": 0}
 
 

@@ -10,13 +10,17 @@ sure that it is the same file. When all bytes are there and the checksums are ri
 from __future__ import annotations
 
 import errno
+import functools
 import shutil
+import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 from . import checks, inputs, part
 
@@ -28,6 +32,8 @@ ATTEMPTS_PER_URL = 4
 TIMEOUTS_S = (20.0, 60.0)
 """For a connection, and between two pieces of what a server sends."""
 MAX_RETRY_AFTER_S = 60.0
+LOOK_TIMEOUT_S = 3.0
+"""For a connection before a run."""
 # Answers that may be better the next time: RFC 9110 section 15 (408, 5xx), RFC 6585 (429).
 RETRY_STATUSES = (408, 425, 429, 500, 502, 503, 504)
 
@@ -102,10 +108,52 @@ def download(request: DownloadRequest, report: Progress = lambda done, total: No
                     if failure.is_final or attempt + 1 == ATTEMPTS_PER_URL:
                         break
                     time.sleep(max(failure.retry_after_s, request.first_delay_s * 2**attempt))
-    raise DownloadError(
-        f"{request.target.name} could not be downloaded. Tried:{_counted(failures)}\n  {request.own_copy_hint}\n"
+    raise not_downloaded(request.target.name, failures, request.own_copy_hint)
+
+
+def not_downloaded(name: str, failures: list[str], own_copy_hint: str) -> DownloadError:
+    """Return the error that lists every attempt."""
+    return DownloadError(
+        f"{name} could not be downloaded. Tried:{_counted(failures)}\n  {own_copy_hint}\n"
         "hint: check the address, the network and the proxy (https_proxy), then rerun: finished parts are kept"
     )
+
+
+def unreachable(urls: tuple[str, ...], proxies: Mapping[str, str]) -> list[str]:
+    """Return why the server of each address cannot be reached; empty when one of them may be reached.
+
+    A proxy has its own way to the servers, and a server that does not answer in time may do so later: neither counts.
+    """
+    names = {name.lower().removesuffix("_proxy") for name in (*getproxies(), *proxies)}
+    if names & {"http", "https", "all"}:
+        return []
+    failures = []
+    for url in urls:
+        parts = urlsplit(url)
+        reason = _no_connection(parts.hostname or "", parts.port or (80 if parts.scheme == "http" else 443))
+        if not reason:
+            return []
+        failures.append(f"{inputs.shown(url)}: {reason}")
+    return failures
+
+
+@functools.cache
+def _no_connection(host: str, port: int) -> str:
+    """Why there is certainly no way to a server; empty when there may be one. A name is looked up twice."""
+    for pause_s in (0.5, 0.0):
+        try:
+            socket.create_connection((host, port), timeout=LOOK_TIMEOUT_S).close()
+        except (socket.gaierror, ConnectionRefusedError) as error:
+            reason = f"no connection to {host}: {error.strerror}"
+            time.sleep(pause_s)
+        except OSError as error:
+            return f"no connection to {host}: {error.strerror}" if error.errno in _NO_WAY else ""
+        else:
+            return ""
+    return reason
+
+
+_NO_WAY = (errno.ENETUNREACH, errno.EHOSTUNREACH)
 
 
 def _counted(failures: list[str]) -> str:

@@ -72,10 +72,15 @@ def asked_in(env: Mapping[str, Any], values: Any) -> FileRequest:
         checksums=_checksums(values),
         final_env_name=final_name,
         verifies_tls=values["verify"] is not False,
-        proxies={key: str(env[key]) for key in PROXY_KEYS if env.get(key)},
+        proxies=proxies_in(env),
         max_size_bytes=values["max_size_bytes"],
         own_copy_hint=text_of(env, "CM_MLPERF_DATA_OWN_COPY_HINT"),
     )
+
+
+def proxies_in(env: Mapping[str, Any]) -> dict[str, str]:
+    """The proxies that the env names, which win over those of the process."""
+    return {key: str(env[key]) for key in PROXY_KEYS if env.get(key)}
 
 
 def addresses(url: str, mirrors: str) -> tuple[str, ...]:

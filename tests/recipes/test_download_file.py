@@ -241,6 +241,53 @@ def test_a_server_that_is_not_there_is_an_error_without_a_trace(tmp_path: Path) 
         get(tmp_path / "f", "http://127.0.0.1:9/f")
 
 
+CLOSED = "http://127.0.0.1:9/f"
+
+
+@pytest.mark.parametrize(
+    ("mirror", "proxies", "says"),
+    [
+        ("", {}, ["http://127.0.0.1:9/f: no connection to 127.0.0.1: Connection refused"]),
+        ("/f", {}, []),
+        ("", {"http_proxy": "http://proxy.example.org:3128"}, []),
+        ("", {"NO_PROXY": "127.0.0.1"}, ["http://127.0.0.1:9/f: no connection to 127.0.0.1: Connection refused"]),
+    ],
+)
+def test_a_server_is_unreachable_only_where_no_mirror_and_no_proxy_is_a_way(
+    mirror: str, proxies: dict[str, str], says: list[str], server: LocalServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(download, "getproxies", dict)
+    urls = (CLOSED, server.url(mirror)) if mirror else (CLOSED,)
+    assert download.unreachable(urls, proxies) == says
+    assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("words", "made"),
+    [
+        ((), []),
+        (("--from={file}",), ["get-package", "get-data"]),
+        (("--mirrors={server}",), ["get-package", "get-data"]),
+    ],
+)
+def test_before_packages_are_installed_it_is_asked_whether_the_server_of_a_download_is_there(
+    words: tuple[str, ...], made: list[str], home: TemporaryHome, server: LocalServer, tmp_path: Path
+) -> None:
+    (tmp_path / "mine").write_bytes(DATA)
+    server.put("/f", DATA)
+    keys = {"from": "CM_DOWNLOAD_LOCAL_FILE_PATH", "mirrors": "CM_DOWNLOAD_MIRRORS"}
+    data = {"env": {"CM_DOWNLOAD_URL": CLOSED}, "input_mapping": keys, "prehook_deps": [{"tags": "download,file"}]}
+    home.recipe("get-package", {"cache": True})
+    home.recipe("get-data", {"cache": True, **data})
+    deps = [{"tags": "get,package"}, {"tags": "get,data"}]
+    home.recipe("run-all", {"plan_first": True, "deps": deps, "input_mapping": keys})
+    line = [word.format(file=tmp_path / "mine", server=server.url("/f")) for word in words]
+    done = home.cm("run", "script", "--tags=run,all", "--quiet", *line, "--out=json")
+    found = [entry["associated_script_artifact"].partition(",")[0] for entry in home.entries()]
+    assert (done.code == 0, sorted(found, reverse=True)) == (bool(made), made), done.stdout
+    assert made or "no connection to 127.0.0.1: Connection refused" in done.answer["error"]
+
+
 def test_a_wrong_checksum_names_both_values_and_leaves_nothing(server: LocalServer, tmp_path: Path) -> None:
     server.put("/f", DATA)
     with pytest.raises(download.DownloadError) as caught:
