@@ -1,12 +1,16 @@
-"""What the client of the backend endpoint can do on one core, against a server that answers at once.
+"""What the client of the backend endpoint costs: CPU time of this process, user and system, per token and per request.
 
-The server is that of the tests (tests/support/stub_openai.py), a process of its own on another core; this process, with
-the client's thread, is kept on one core. Each figure is the median of the rounds.
+The server (paced_server.py) is another process on another core. This process, with the client's thread, is kept on one
+core. All numbers are medians of the rounds. Two kinds of servers, since they differ by a factor of 4 to 6:
 
-    requests/s      short answers of 4 tokens, 64 requests in flight
-    tokens/s        answers of 128 tokens, 64 in flight: each token is a piece of a stream
-                    both also by the processor time of this process, which other programs disturb less
-    added TTFT      8 streams from a server that waits 20 ms: the listener's time to first token minus the server's
+    paced           20 ms to the first token, then one token each 10 ms (50 ms at 1,500 streams): one read per token,
+                    as a GPU server sends them
+    burst           all tokens of an answer in one write: one read per answer
+    whole           answers that are not streamed, as in Offline
+
+    us/token        CPU time of this process
+    added TTFT      the time to first token that the listener sees minus the server's, p50 and p99
+    added TPOT      the same per output token
     memory          resident memory while --requests go through; it must not grow
 
     .venv-harness/bin/python benchmarks/endpoint_client.py --rounds=5 --requests=100000
@@ -22,10 +26,11 @@ import threading
 import time
 import urllib.request
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-STUB = ROOT / "tests" / "support" / "stub_openai.py"
+SERVER = ROOT / "benchmarks" / "paced_server.py"
 sys.path[:0] = [str(ROOT / "src")]
 
 import numpy as np  # noqa: E402
@@ -37,6 +42,30 @@ from crowdperf.harness.text.request import Endpoint, TextRequest  # noqa: E402
 from crowdperf.rules.record import Sampling  # noqa: E402
 
 PROMPT = Prompt(tokens=np.arange(128, dtype=np.int32))
+TOKENS = 128
+
+
+@dataclass(frozen=True)
+class Load:
+    """What is measured. pace: the first part of the server's path. count: requests of a round. is_whole: not
+    streamed."""
+
+    name: str
+    pace: str
+    in_flight: int
+    count: int
+    is_whole: bool = False
+
+
+LOADS = (
+    Load("paced, 1 stream", "20,10", 1, 3),
+    Load("paced, 4 streams", "20,10", 4, 16),
+    Load("paced, 32 streams", "20,40", 32, 64),
+    Load("paced, 1,500 streams", "20,50", 1500, 1500),
+    Load("burst, 64 streams", "burst", 64, 400),
+    Load("whole, 64 in flight", "burst", 64, 1000, is_whole=True),
+    Load("whole, 1,500 in flight", "20,10", 1500, 3000, is_whole=True),
+)
 
 
 class Streams:
@@ -46,11 +75,13 @@ class Streams:
         self, engine: EndpointEngine, count: int, in_flight: int, prompts: Sequence[Prompt] = (PROMPT,)
     ) -> None:
         self.ttfts_s: list[float] = []
+        self.tpots_s: list[float] = []
         self.tokens = 0
         self._prompts = prompts
         self._engine, self._count, self._in_flight = engine, count, in_flight
         self._sent, self._done, self._ended = 0, 0, threading.Event()
         self._sent_s: dict[int, float] = {}
+        self._first_s: dict[int, float] = {}
         self._problem = ""
 
     def run(self) -> float:
@@ -71,17 +102,21 @@ class Streams:
         self._engine.submit([Request(number=number, prompt=one) for number, one in zip(numbers, prompts, strict=True)])
 
     def first(self, number: int, tokens: Tokens) -> None:
-        self.ttfts_s.append(time.perf_counter() - self._sent_s.pop(number))
+        self._first_s[number] = now_s = time.perf_counter()
+        self.ttfts_s.append(now_s - self._sent_s[number])
 
     def done(self, number: int, answer: Answer) -> None:
         self._done += 1
         self.tokens += len(answer.tokens)
+        del self._sent_s[number]
+        if number in self._first_s and len(answer.tokens) > 1:
+            self.tpots_s.append((time.perf_counter() - self._first_s.pop(number)) / (len(answer.tokens) - 1))
         if self._sent < self._count:
             self._send(1)
         elif self._done == self._count:
             self._ended.set()
 
-    def failed(self, number: int, why: str) -> None:
+    def failed(self, number: int, why: str, kind: str = "") -> None:
         self.broken(RuntimeError(why))
 
     def broken(self, error: BaseException) -> None:
@@ -89,11 +124,12 @@ class Streams:
         self._ended.set()
 
 
-def opened(url: str, tokens: int) -> EndpointEngine:
+def opened(url: str, needs_first: bool = True, tokens: int = TOKENS) -> EndpointEngine:
     return open_engine(
         EngineRequest(
-            facts=ModelFacts(), sampling=Sampling(max_tokens=tokens), text=TextRequest(endpoint=Endpoint(url=url)),
-            precision="fp32", device="cpu", threads=1, cores=(), longest_prompt=128, folder=Path(), probes=(PROMPT,),
+            facts=ModelFacts(), sampling=Sampling(max_tokens=tokens),
+            text=TextRequest(endpoint=Endpoint(url=url), max_in_flight=1500), precision="fp32", device="cpu", threads=1,
+            cores=(), longest_prompt=128, folder=Path(), probes=(PROMPT,), needs_first=needs_first,
         )
     )  # fmt: skip
 
@@ -103,42 +139,72 @@ def resident_mb() -> float:
     return pages * os.sysconf("SC_PAGESIZE") / 1e6
 
 
-def rates(url: str, rounds: int) -> None:
-    for tokens, count in ((4, 1500), (128, 200)):
-        found = []
-        for _ in range(rounds):
-            engine = opened(f"{url}/v1", tokens)
-            streams = Streams(engine, count, 64)
-            cpu_s = time.process_time()
-            seconds = streams.run()
-            cpu_s = time.process_time() - cpu_s
-            found.append((count / seconds, streams.tokens / seconds, count / cpu_s, streams.tokens / cpu_s))
-            engine.close()
-        medians = [f"{statistics.median(column):,.0f}" for column in zip(*found, strict=True)]
-        wall, cpu = (f"{requests} requests, {made} tokens" for requests, made in (medians[:2], medians[2:]))
-        print(f"answers of {tokens} tokens: {wall} in a second; {cpu} in a second of processor time", flush=True)
+@dataclass(frozen=True)
+class Round:
+    """One round. us_per_token, us_per_request: CPU time. added: [p50, p99] in ms; None where nothing is streamed."""
+
+    us_per_token: float
+    us_per_request: float
+    tokens_per_s: float
+    added_ttft_ms: tuple[float, float] | None
+    added_tpot_ms: tuple[float, float] | None
 
 
-def added_ttft(url: str, rounds: int) -> None:
-    added = []
-    for _ in range(rounds):
-        engine = opened(f"{url}/ttft_ms=20,tpot_ms=5/v1", 32)
-        Streams(engine, 16, 8).run()  # connections are there
-        with urllib.request.urlopen(f"{url}/v1/ttft", timeout=10) as answer:
-            answer.read()
-        streams = Streams(engine, 160, 8)
-        streams.run()
-        with urllib.request.urlopen(f"{url}/v1/ttft", timeout=10) as answer:
-            own = json.load(answer)
+def stats(url: str) -> dict[str, list[float] | None]:
+    with urllib.request.urlopen(f"{url}/stats", timeout=30) as answer:
+        found: dict[str, list[float] | None] = json.load(answer)
+    return found
+
+
+def added(own_s: Sequence[float], servers_ms: Sequence[float] | None) -> tuple[float, float] | None:
+    if servers_ms is None or len(own_s) < 2:
+        return None
+    found = statistics.quantiles(own_s, n=100, method="inclusive")
+    return 1e3 * found[49] - servers_ms[0], 1e3 * found[98] - servers_ms[1]
+
+
+def measured(url: str, load: Load) -> Round:
+    engine = opened(f"{url}/{load.pace}/v1", not load.is_whole)
+    try:
+        Streams(engine, load.in_flight, load.in_flight).run()  # the connections are there
+        stats(url)
+        streams = Streams(engine, load.count, load.in_flight)
+        cpu_s = time.process_time()
+        wall_s = streams.run()
+        cpu_s = time.process_time() - cpu_s
+        servers = stats(url)
+    finally:
         engine.close()
-        added.append(1e3 * (statistics.median(streams.ttfts_s) - statistics.median(own)))
+    return Round(
+        us_per_token=1e6 * cpu_s / streams.tokens,
+        us_per_request=1e6 * cpu_s / load.count,
+        tokens_per_s=streams.tokens / wall_s,
+        added_ttft_ms=None if load.is_whole else added(streams.ttfts_s, servers["ttft_ms"]),
+        added_tpot_ms=None if load.is_whole else added(streams.tpots_s, servers["tpot_ms"]),
+    )
+
+
+def pair(values: Sequence[tuple[float, float] | None]) -> str:
+    known = [one for one in values if one is not None]
+    return " ".join(f"{statistics.median(column):+7.2f}" for column in zip(*known, strict=True)) or "      -       -"
+
+
+def show(load: Load, rounds: Sequence[Round]) -> None:
+    tokens, requests, rate = (
+        statistics.median(getattr(one, name) for one in rounds)
+        for name in ("us_per_token", "us_per_request", "tokens_per_s")
+    )
+    lowest, highest = (choose(one.us_per_token for one in rounds) for choose in (min, max))
     print(
-        f"added TTFT at 8 streams  {statistics.median(added):.2f} ms p50 (rounds {min(added):.2f} to {max(added):.2f})"
+        f"{load.name:24} {tokens:7.1f} ({lowest:.1f} to {highest:.1f}) us/token {requests:9,.0f} us/request "
+        f"{rate:9,.0f} tokens/s of the server   added TTFT ms {pair([one.added_ttft_ms for one in rounds])}   "
+        f"added TPOT ms {pair([one.added_tpot_ms for one in rounds])}",
+        flush=True,
     )
 
 
 def memory(url: str, requests: int) -> None:
-    engine = opened(f"{url}/v1", 4)
+    engine = opened(f"{url}/burst/v1", tokens=4)
     Streams(engine, 2000, 64).run()
     found = [resident_mb()]
     for _ in range(10):
@@ -154,19 +220,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--requests", type=int, default=0, help="for the memory; 0 leaves it out")
+    parser.add_argument("--only", default="", help="a part of the names of the loads to be measured, such as paced")
     arguments = parser.parse_args()
     cores = sorted(os.sched_getaffinity(0))
-    server = subprocess.Popen(
-        [sys.executable, str(STUB), "--seconds=1200"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+    server = subprocess.Popen([sys.executable, str(SERVER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         assert server.stdout is not None
         url = server.stdout.readline().strip()
         os.sched_setaffinity(server.pid, {cores[-1]})
         os.sched_setaffinity(0, {cores[0]})
         print(f"load before {os.getloadavg()[0]:.1f}, {len(cores)} cores, Python {sys.version.split()[0]}", flush=True)
-        rates(url, arguments.rounds)
-        added_ttft(url, arguments.rounds)
+        for load in LOADS:
+            if arguments.only in load.name:
+                show(load, [measured(url, load) for _ in range(arguments.rounds)])
         if arguments.requests:
             memory(url, arguments.requests)
         print(f"load after {os.getloadavg()[0]:.1f}")

@@ -13,11 +13,11 @@ import pytest
 from harness_support import need
 from stub_openai import MODEL, Stub, answer_tokens, running_stub, word, write_tokenizer
 
-need("numpy", "aiohttp", "tokenizers")
+need("numpy", "tokenizers")
 
 import numpy as np  # noqa: E402
 
-from crowdperf.harness.backends.endpoint import client, conversation  # noqa: E402
+from crowdperf.harness.backends.endpoint import connections, conversation  # noqa: E402
 from crowdperf.harness.backends.endpoint.engine import EndpointEngine, open_engine  # noqa: E402
 from crowdperf.harness.base.errors import ConfigError, HarnessError  # noqa: E402
 from crowdperf.harness.base.model_facts import ModelFacts  # noqa: E402
@@ -450,7 +450,7 @@ def test_responses_that_stay_open_behind_their_answers_are_closed(
         try:
             assert_right(run(engine, 100), 100)
             assert stub.open_peak < 30  # 4 in flight, 4 left open, and those that are on their way to be closed
-            monkeypatch.setattr(client, "_AFTER_DONE_S", 0.0)
+            monkeypatch.setattr(connections, "AFTER_ANSWER_S", 0.0)
             for _ in range(3000):
                 if stub.open_now == 0:
                     break

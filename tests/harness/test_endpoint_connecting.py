@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from harness_support import need
 
-need("numpy", "aiohttp", "tokenizers")
+need("numpy", "tokenizers")
 
 from stub_openai import running_stub, write_tokenizer  # noqa: E402
 from test_endpoint import asked, assert_right, open_engine, run  # noqa: E402

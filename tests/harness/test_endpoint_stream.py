@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from harness_support import need
 
-need("numpy", "aiohttp", "tokenizers")
+need("numpy", "tokenizers")
 
 import numpy as np  # noqa: E402
 

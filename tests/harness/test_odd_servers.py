@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from harness_support import need
 
-need("numpy", "aiohttp", "tokenizers")
+need("numpy", "tokenizers")
 
 from odd_servers import COUNT, RIGHT, ROWS, Odd, measured, table, write_model  # noqa: E402
 from stub_openai import running_stub  # noqa: E402

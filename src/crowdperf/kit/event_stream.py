@@ -11,6 +11,7 @@ bytes is never cut. What cannot be read is counted, not passed over.
 """
 
 import json
+from collections.abc import Callable
 from typing import Any, Final
 
 DONE: Final = "[DONE]"
@@ -26,11 +27,12 @@ class StreamError(Exception):
 
 
 class EventStream:
-    """Turns bytes into the JSON objects of the events, and DONE. skipped: lines and events that could not be read.
-    ignored: events of other names; ignored_name: that of the first of them."""
+    """Turns bytes into the JSON objects of the events, and DONE. parse: reads JSON as json.loads does. skipped: lines
+    and events that could not be read. ignored: events of other names; ignored_name: that of the first of them."""
 
-    def __init__(self, largest_bytes: int) -> None:
+    def __init__(self, largest_bytes: int, parse: Callable[[bytes], Any] = json.loads) -> None:
         self._largest_bytes = largest_bytes
+        self._parse = parse
         self._size_bytes = 0
         self._rest = b""
         self._data: list[bytes] = []
@@ -96,9 +98,9 @@ class EventStream:
         if data == b"[DONE]":
             events.append(DONE)
         elif self._name == b"error":
-            events.append(_error(data))
+            events.append(self._error(data))
         elif self._name in _PLAIN_NAMES:
-            event = _object(data)
+            event = self._object(data)
             if event is None:
                 self.skipped += 1
             else:
@@ -107,19 +109,17 @@ class EventStream:
             self.ignored += 1
             self.ignored_name = self.ignored_name or self._name.decode(errors="replace")
 
+    def _object(self, data: bytes) -> dict[str, Any] | None:
+        """Return the JSON object of an event; None where it is something else."""
+        try:
+            event = self._parse(data)
+        except (ValueError, RecursionError):  # UnicodeDecodeError is a ValueError
+            return None
+        return event if isinstance(event, dict) else None
 
-def _object(data: bytes) -> dict[str, Any] | None:
-    """Return the JSON object of an event; None where it is something else."""
-    try:
-        event = json.loads(data)
-    except (ValueError, RecursionError):  # UnicodeDecodeError is a ValueError
-        return None
-    return event if isinstance(event, dict) else None
-
-
-def _error(data: bytes) -> dict[str, Any]:
-    """Return an event named `error` in the form that OpenAI's errors have."""
-    event = _object(data)
-    if event is not None and event.get("error"):
-        return event
-    return {"error": event or data.decode(errors="replace") or "no words"}
+    def _error(self, data: bytes) -> dict[str, Any]:
+        """Return an event named `error` in the form that OpenAI's errors have."""
+        event = self._object(data)
+        if event is not None and event.get("error"):
+            return event
+        return {"error": event or data.decode(errors="replace") or "no words"}

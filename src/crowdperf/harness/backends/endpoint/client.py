@@ -5,6 +5,8 @@ One watch looks at all requests in flight instead of a timer for each piece of e
 unpacked (no gzip is asked for, and none accepted), redirects are not followed, cookies and .netrc are not used.
 """
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import json
@@ -12,16 +14,20 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
-
-import aiohttp
-from yarl import URL
+from urllib.parse import quote, urlsplit
 
 from crowdperf.call.model_server import body_text, error_text, one_line, shown_url
 from crowdperf.harness.backends.endpoint.address import Address
 from crowdperf.harness.backends.endpoint.answers import Collector, LateAnswer
-from crowdperf.harness.backends.endpoint.connections import ConnectWindow
-from crowdperf.harness.backends.endpoint.faults import NotStreamed, Refused, Unfit
+from crowdperf.harness.backends.endpoint.connections import Pool
+from crowdperf.harness.backends.endpoint.faults import CutOff, NotStreamed, Refused, Unfit
+from crowdperf.harness.backends.endpoint.response_reader import Head
 from crowdperf.kit.event_stream import DONE, EventStream
+
+try:
+    import orjson
+except ImportError:  # json reads the same, slower
+    orjson = None
 
 CONNECT_S = 20.0
 _LARGEST_JSON_BYTES = 8 << 20
@@ -29,21 +35,28 @@ _LARGEST_ERROR_BYTES = 64 << 10
 _BYTES_PER_TOKEN = 8 << 10
 _BYTES_BESIDE = 2 << 20
 """The most of a stream: 8 KiB for each token asked for, and 2 MiB: this project's choice."""
-_AFTER_DONE_S = 5.0
-"""A response that stays open so long after its answer is closed, whatever still comes."""
-_KEPT_OPEN_S = 4.0
-"""Idle connections are closed before the server does it: uvicorn, which most servers use, waits 5 s."""
 
 
 _STREAM, _WHOLE = "text/event-stream", "application/json"
 
 
+def parsed(data: bytes) -> Any:
+    """Return what JSON says; raises ValueError, RecursionError. orjson refuses some of what json reads (half a
+    character, numbers of many digits), which json then reads."""
+    if orjson is not None:
+        try:
+            return orjson.loads(data)
+        except ValueError:
+            pass
+    return json.loads(data)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One request: what is sent, what reads the stream, and what is called at the first and after the last piece.
+    """One request: its path and body, the collector of its answer, and two callbacks.
 
-    last: called once, at the end of the answer; the request may then still wait for the end of the response.
-    is_streamed: False for a whole answer as one JSON object; `first` is not called then.
+    first: called at the first token. last: called once, at the end of the answer. The end of the response may still be
+    on its way. is_streamed: False for a whole answer as one JSON object; `first` is not called then.
     """
 
     path: str
@@ -54,6 +67,11 @@ class Call:
     timeout_s: float | None = None
     is_streamed: bool = True
 
+    @property
+    def most_bytes(self) -> int:
+        """The most that an answer may have."""
+        return _BYTES_BESIDE + _BYTES_PER_TOKEN * self.collector.most_tokens
+
 
 @dataclass(slots=True, eq=False)
 class Flight:
@@ -63,7 +81,6 @@ class Flight:
     deadline_s: float
     heard_s: float = field(default_factory=time.monotonic)
     has_begun: bool = False
-    answered_s: float | None = None
     why: str = ""
 
     def heard(self) -> None:
@@ -78,45 +95,122 @@ class Flight:
             self.task.cancel()
 
 
+class Arrival:
+    """Reads one response as it comes: events of a stream at once, any other body as a whole. done: its result is the
+    body, empty for a stream, whose events the call's collector has. most_bytes: of a body with status 200."""
+
+    def __init__(self, client: Client, flight: Flight, most_bytes: int, call: Call | None = None) -> None:
+        self.done: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self.head: Head | None = None
+        self.stream: EventStream | None = None
+        self.is_answered = False
+        self._client, self._flight, self._call, self._most_bytes = client, flight, call, most_bytes
+        self._body = bytearray()
+
+    def begin(self, head: Head) -> None:
+        """Look at the head."""
+        self.head = head
+        call = self._call
+        if head.status != 200:
+            self._most_bytes = _LARGEST_ERROR_BYTES
+        elif call is not None and call.is_streamed:
+            if head.header("content-type") == _STREAM and _is_plain(head):
+                self.stream = EventStream(call.most_bytes, parsed)
+            else:
+                self._most_bytes = _LARGEST_ERROR_BYTES
+
+    def take(self, body: bytes) -> None:
+        """Read a part of the body."""
+        if self.stream is not None:
+            self._take_events(self.stream.feed(body))
+            return
+        self._body += body
+        if len(self._body) > self._most_bytes:
+            if self.head is not None and self.head.status == 200:
+                raise Unfit(f"the server answered with more than {self._most_bytes:,} bytes")
+            self._finish()  # enough of an error
+
+    def _take_events(self, events: list[Any]) -> None:
+        """Hand events to the collector, up to the end of the answer."""
+        self._flight.heard()
+        call = self._call
+        assert call is not None
+        collector = call.collector
+        before = collector.pieces
+        for event in events:
+            if event is DONE:
+                collector.is_done = True
+                break
+            if collector.take(event):
+                call.first()
+        collector.reads += collector.pieces > before
+        if collector.is_done:
+            self._finish_stream(call)
+
+    def end(self) -> None:
+        """Judge the response."""
+        if self.is_answered:
+            return
+        if self.stream is None:
+            self._finish()
+            return
+        self._take_events(self.stream.end())
+        if not self.is_answered and self._call is not None:
+            self._finish_stream(self._call)
+
+    def _finish_stream(self, call: Call) -> None:
+        collector, stream = call.collector, self.stream
+        assert stream is not None
+        collector.skipped += stream.skipped
+        self._client.ignored_events += stream.ignored
+        if stream.ignored and collector.finish is None and not collector.pieces:
+            raise Unfit(
+                f"the server's stream has no events of OpenAI's API, but {stream.ignored} named "
+                f"{one_line(stream.ignored_name)!r}"
+            )
+        call.last()
+        self._finish()
+
+    def _finish(self) -> None:
+        self.is_answered = True
+        if not self.done.done():
+            self.done.set_result(bytes(self._body))
+
+    def fail(self, error: Exception) -> None:
+        """End the request with an error."""
+        if not self.done.done():
+            self.done.set_exception(error)
+
+
+def _is_plain(head: Head) -> bool:
+    return head.headers.get("content-encoding", "identity").strip().lower() in ("", "identity")
+
+
 class Client:
-    """An HTTP session with one server. timeout_s: of one request in all; stall_s: the longest silence in a stream;
-    most_open: responses that may stay open after their answers, beside the requests in flight."""
+    """The requests to one server. timeout_s: of one request in all; stall_s: the longest silence in a stream;
+    most_open: responses that may stay open behind their answers, beside the requests in flight."""
 
     def __init__(self, address: Address, timeout_s: float, stall_s: float, most_open: int = 64) -> None:
         self.address = address
-        self.most_open = most_open
         self.timeout_s = timeout_s
         self.stall_s = stall_s
         self.in_flight: set[Flight] = set()
-        self.left_open: dict[Flight, None] = {}
         self.resent = 0
         self.ignored_events = 0
-        self.window = ConnectWindow()
-        self._session: aiohttp.ClientSession | None = None
+        self.pool = Pool(address, min(CONNECT_S, timeout_s), most_open)
+        self._base_path = urlsplit(address.url).path
         self._watch: asyncio.Task[None] | None = None
-        self._urls: dict[str, URL] = {}
-        self._proxy = address.proxy
+        self._heads: dict[tuple[str, str, str], bytes] = {}
 
     async def open(self) -> None:
-        """Open the session; in the loop that uses it."""
-        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEPT_OPEN_S, ttl_dns_cache=None)
-        self._session = aiohttp.ClientSession(
-            connector=connector,
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=min(CONNECT_S, self.timeout_s)),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=False,
-            trust_env=False,
-            trace_configs=[self.window.traced()],
-            headers={"Accept-Encoding": "identity", "User-Agent": "crowdperf", **self.address.key.headers()},
-        )
+        """Begin to watch; in the loop that sends."""
         self._watch = asyncio.create_task(self._end_late_ones())
 
     async def close(self) -> None:
         """End the watch and all connections."""
         if self._watch is not None:
             self._watch.cancel()
-        if self._session is not None:
-            await self._session.close()
+        self.pool.close()
 
     @contextlib.contextmanager
     def flight(self, timeout_s: float | None = None) -> Iterator[Flight]:
@@ -130,8 +224,7 @@ class Client:
         except asyncio.CancelledError:
             if not flight.why:
                 raise  # the engine is closed
-            if flight.answered_s is None:
-                raise LateAnswer(flight.why) from None
+            raise LateAnswer(flight.why) from None
         finally:
             self.in_flight.discard(flight)
 
@@ -140,35 +233,46 @@ class Client:
         pause_s = min(1.0, self.stall_s / 4, self.timeout_s / 4)
         while True:
             await asyncio.sleep(pause_s)
+            self.pool.tidy()
             now = time.monotonic()
             for flight in tuple(self.in_flight):
-                if flight.answered_s is not None:
-                    if now > flight.answered_s + _AFTER_DONE_S:
-                        flight.end("the response stays open behind its answer")
-                elif now > flight.deadline_s:
+                if now > flight.deadline_s:
                     came = "its answer had begun" if flight.has_begun else "no response"
                     flight.end(f"no complete answer within the request timeout ({self.timeout_s:g} s); {came}")
                 elif flight.has_begun and now - flight.heard_s > self.stall_s:
                     flight.end(f"the server stopped in the middle of its answer: silent for {self.stall_s:g} s")
 
-    def _url(self, path: str) -> URL:
-        found = self._urls.get(path)
+    def _head(self, method: str, path: str, accept: str) -> bytes:
+        """Return the head of a request, up to the length of its body. path: behind the URL, or a whole URL of its
+        host."""
+        found = self._heads.get((method, path, accept))
         if found is None:
-            whole = path if "://" in path else self.address.url + path
-            found = self._urls[path] = URL(whole, encoded=True)
+            target = urlsplit(path).path if "://" in path else self._base_path + path
+            start = self.pool.request_head(method, quote(target, safe="/%:@!$&'()*+,;=~"))
+            fields = {
+                "Accept": accept, "Accept-Encoding": "identity", "User-Agent": "crowdperf",
+                **self.address.key.headers(), "Content-Type": _WHOLE,
+            }  # fmt: skip
+            start += "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+            found = self._heads[method, path, accept] = f"{start}Content-Length: ".encode()
         return found
 
-    def _opened(self) -> aiohttp.ClientSession:
-        assert self._session is not None
-        return self._session
+    async def _sent(self, head: bytes, body: bytes, arrival: Arrival) -> bytes:
+        """Send a request and return the body of its response, which `arrival` read; raises what `words` explains."""
+        connection = await self.pool.take()
+        connection.send(b"%s%d\r\n\r\n%s" % (head, len(body), body), arrival)
+        try:
+            received = await arrival.done
+        except asyncio.CancelledError:
+            connection.abort()
+            raise
+        self._require_status(arrival.head, received)
+        return received
 
     async def get_json(self, path: str, timeout_s: float) -> Any:
         """Return the JSON at a path behind the URL, or at a whole URL of its host; raises what `words` explains."""
         with self.flight(timeout_s) as flight:
-            async with self._opened().get(self._url(path), allow_redirects=False, proxy=self._proxy) as response:
-                flight.heard()
-                await self._require_status(response)
-                body = await _body(response, _LARGEST_JSON_BYTES)
+            body = await self._sent(self._head("GET", path, _WHOLE), b"", Arrival(self, flight, _LARGEST_JSON_BYTES))
         try:
             return json.loads(body)
         except (ValueError, RecursionError):
@@ -179,143 +283,61 @@ class Client:
     async def ask(self, call: Call) -> None:
         """Send a request and read its stream into the call's collector; raises what `words` explains.
 
-        Sends it once more where the server closed a kept connection before anything came.
+        Resends it once if the server closed a kept connection without a response.
         """
         try:
             await self._ask(call)
-        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionResetError) as error:
-            has_begun = call.collector.pieces or call.collector.skipped
-            if has_begun or isinstance(error, aiohttp.ClientConnectorError):
+        except CutOff as error:
+            if error.has_begun:
                 raise
             self.resent += 1
             await self._ask(call)
 
     async def _ask(self, call: Call) -> None:
+        head = self._head("POST", call.path, _STREAM if call.is_streamed else _WHOLE)
         with self.flight(call.timeout_s) as flight:
-            async with self._opened().post(
-                self._url(call.path), data=call.body, allow_redirects=False, proxy=self._proxy,
-                headers={"Content-Type": _WHOLE, "Accept": _STREAM if call.is_streamed else _WHOLE},
-            ) as response:  # fmt: skip
-                await self._require_status(response)
-                kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-                if not call.is_streamed:
-                    await self._read_whole(response, call, flight)
-                    return
-                if kind != _STREAM:
-                    text = error_text(_text(await _body(response, _LARGEST_ERROR_BYTES)))
-                    raise NotStreamed(
-                        f"the server answered with {one_line(kind) or 'no type'} instead of a stream of events: {text}"
-                    )
-                await self._read(response, call, flight)
-
-    async def _read(self, response: aiohttp.ClientResponse, call: Call, flight: Flight) -> None:
-        """Read the answer, have it judged, and leave the connection so that it can be used again."""
-        collector = call.collector
-        stream = EventStream(_BYTES_BESIDE + _BYTES_PER_TOKEN * collector.most_tokens)
-        async for received in response.content.iter_any():
-            flight.heard()
-            before = collector.pieces
-            _take(stream.feed(received), call)
-            collector.reads += collector.pieces > before
-            if collector.is_done:
-                break
-        else:
-            _take(stream.end(), call)
-        flight.answered_s = time.monotonic()
-        collector.skipped += stream.skipped
-        self.ignored_events += stream.ignored
-        if stream.ignored and collector.finish is None and not collector.pieces:
-            raise Unfit(
-                f"the server's stream has no events of OpenAI's API, but {stream.ignored} named "
-                f"{one_line(stream.ignored_name)!r}"
+            arrival = Arrival(self, flight, call.most_bytes, call)
+            body = await self._sent(head, call.body, arrival)
+        if not call.is_streamed:
+            _take_whole(body, call)
+        elif arrival.stream is None and arrival.head is not None:
+            kind = one_line(arrival.head.header("content-type")) or "no type"
+            raise NotStreamed(
+                f"the server answered with {kind} instead of a stream of events: {error_text(_text(body))}"
             )
-        call.last()
-        await self._read_out(response, flight)
 
-    async def _read_whole(self, response: aiohttp.ClientResponse, call: Call, flight: Flight) -> None:
-        """Read an answer that comes as one JSON object, and have it judged."""
-        collector = call.collector
-        body = await _body(response, _BYTES_BESIDE + _BYTES_PER_TOKEN * collector.most_tokens)
-        flight.answered_s = time.monotonic()
-        try:
-            content = json.loads(body)
-        except (ValueError, RecursionError):
-            content = None
-        if not isinstance(content, dict):
-            raise Unfit(f"the server's answer is not a JSON object: {error_text(_text(body))}")
-        collector.take(content)
-        collector.is_done = True
-        collector.reads = collector.pieces
-        call.last()
-
-    async def _read_out(self, response: aiohttp.ClientResponse, flight: Flight) -> None:
-        """Read what comes behind the answer up to the end of the response; what goes wrong there matters to nobody.
-
-        The next request does not wait for it, so that a gateway which keeps responses open could collect connections:
-        the oldest one is closed where there are too many.
-        """
-        self.left_open[flight] = None
-        if len(self.left_open) > self.most_open:
-            oldest = next(iter(self.left_open))
-            del self.left_open[oldest]
-            oldest.end("too many responses stay open behind their answers")
-        try:
-            with contextlib.suppress(aiohttp.ClientError, OSError):
-                size_bytes = 0
-                async for received in response.content.iter_any():
-                    size_bytes += len(received)
-                    if size_bytes > _LARGEST_ERROR_BYTES:
-                        response.close()
-                        return
-        finally:
-            self.left_open.pop(flight, None)
-
-    async def _require_status(self, response: aiohttp.ClientResponse) -> None:
+    @staticmethod
+    def _require_status(head: Head | None, body: bytes) -> None:
         """Raise Refused for another status than 200, Unfit for a packed response."""
-        coding = response.headers.get("Content-Encoding", "identity").lower()
-        if coding not in ("", "identity"):
-            raise Unfit(f"the server packed its answer ({error_text(coding)}), which was not requested")
-        if response.status == 200:
+        assert head is not None
+        if not _is_plain(head):
+            coding = error_text(head.headers["content-encoding"].lower())
+            raise Unfit(f"the server packed its answer ({coding}), which was not requested")
+        if head.status == 200:
             return
-        location = response.headers.get("Location")
+        location = head.headers.get("location")
         raise Refused(
-            response.status,
-            await _error(response) if response.status >= 400 else "",
-            response.headers.get("Retry-After"),
+            head.status,
+            body_text(body) if head.status >= 400 else "",
+            head.headers.get("retry-after"),
             None if location is None else shown_url(location),
         )
 
 
-def _take(events: list[Any], call: Call) -> None:
-    """Hand events to the collector, up to the end of the answer."""
-    for event in events:
-        if event is DONE:
-            call.collector.is_done = True
-            return
-        if call.collector.take(event):
-            call.first()
+def _take_whole(body: bytes, call: Call) -> None:
+    """Read an answer that comes as one JSON object, and have it judged."""
+    collector = call.collector
+    try:
+        content = parsed(body)
+    except (ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict):
+        raise Unfit(f"the server's answer is not a JSON object: {error_text(_text(body))}")
+    collector.take(content)
+    collector.is_done = True
+    collector.reads = collector.pieces
+    call.last()
 
 
 def _text(body: bytes) -> str:
     return body.decode(errors="replace")
-
-
-async def _body(response: aiohttp.ClientResponse, most_bytes: int) -> bytes:
-    """Return the body; raises Unfit for a larger one."""
-    body = bytearray()
-    async for received in response.content.iter_any():
-        body += received
-        if len(body) > most_bytes:
-            raise Unfit(f"the server answered with more than {most_bytes:,} bytes")
-    return bytes(body)
-
-
-async def _error(response: aiohttp.ClientResponse) -> str:
-    """Return the server's error message in one line, cut off where it is too long."""
-    body = bytearray()
-    with contextlib.suppress(aiohttp.ClientError):
-        async for received in response.content.iter_any():
-            body += received
-            if len(body) > _LARGEST_ERROR_BYTES:
-                break
-    return body_text(bytes(body))

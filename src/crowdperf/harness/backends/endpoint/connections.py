@@ -1,15 +1,26 @@
-"""Opens connections a few at first, then more: a server whose queue of waiting connections is short drops what comes at
-once, and Linux tries again only after 1 s, 3 s and 7 s, which would be measured as the server's latency.
+"""The connections to one server: they are opened, used for one request at a time, kept for the next one, and closed.
 
-As many may be opened at once as have been opened quickly, and a few; after a slow one it begins anew.
+A connection reads in the callback of the event loop, so that a token that arrives costs no switch of tasks. Connections
+are opened a few at first, then more: a server whose queue of waiting connections is short drops what comes at once, and
+Linux retries only after 1 s, 3 s and 7 s, which would be measured as the server's latency. As many may be opened at
+once as have been opened quickly, and a few. After a slow one it starts over.
 """
 
+from __future__ import annotations
+
 import asyncio
+import base64
+import ipaddress
+import socket
+import ssl
 import time
 from collections import deque
-from types import SimpleNamespace
+from typing import Protocol, cast
+from urllib.parse import unquote, urlsplit
 
-import aiohttp
+from crowdperf.harness.backends.endpoint.address import Address
+from crowdperf.harness.backends.endpoint.faults import CutOff, NoConnection, NoProxy
+from crowdperf.harness.backends.endpoint.response_reader import Head, ResponseReader
 
 FEWEST, MOST = 4, 32
 """Connections that are opened at once. Python's http.server lets 5 wait (request_queue_size of socketserver), most
@@ -63,21 +74,313 @@ class ConnectWindow:
                 place.set_result(None)
                 free -= 1
 
-    def traced(self) -> aiohttp.TraceConfig:
-        """Return what lets a session's connections wait and be counted."""
 
-        async def begin(_: object, context: SimpleNamespace, __: object) -> None:
-            context.began_s = await self.begin()
+_READ_BYTES = 64 << 10
+"""asyncio reads into a new object of 256 KiB otherwise, which glibc maps and unmaps for each read (mallopt(3),
+M_MMAP_THRESHOLD is 128 KiB)."""
+_KEPT_OPEN_S = 4.0
+"""Idle connections are closed before the server does it: uvicorn, which most servers use, waits 5 s."""
+_LARGEST_REST_BYTES = 64 << 10
+AFTER_ANSWER_S = 5.0
+"""A response that stays open for this time after its answer is closed, whatever still comes."""
 
-        async def done(_: object, context: SimpleNamespace, __: object) -> None:
-            self.end(context.__dict__.pop("began_s"), is_open=True)
 
-        async def failed(_: object, context: SimpleNamespace, __: object) -> None:
-            if "began_s" in context.__dict__:
-                self.end(context.__dict__.pop("began_s"), is_open=False)
+class Reception(Protocol):
+    """The reader of a response. Errors that its methods raise end the connection, and are given to `fail`."""
 
-        trace = aiohttp.TraceConfig()
-        trace.on_connection_create_start.append(begin)
-        trace.on_connection_create_end.append(done)
-        trace.on_request_exception.append(failed)
-        return trace
+    is_answered: bool
+    """Nothing of the response is needed any more, although its end may not have come."""
+
+    def begin(self, head: Head) -> None:
+        """The head is there."""
+
+    def take(self, body: bytes) -> None:
+        """A part of the body is there."""
+
+    def end(self) -> None:
+        """The whole response was read."""
+
+    def fail(self, error: Exception) -> None:
+        """There is no whole response."""
+
+
+class Connection(asyncio.Protocol):
+    """One connection. idle_s, answered_s: since when, in s of time.monotonic()."""
+
+    def __init__(self, pool: Pool) -> None:
+        self.idle_s = self.answered_s = 0.0
+        self._rest_bytes = 0
+        self._pool = pool
+        self._transport: asyncio.Transport | None = None
+        self._reader = ResponseReader()
+        self._reception: Reception | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport, also where TLS begins in a tunnel."""
+        self._transport = cast(asyncio.Transport, transport)
+        if hasattr(transport, "max_size"):
+            transport.max_size = _READ_BYTES
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a request can be sent."""
+        return self._transport is not None and not self._transport.is_closing()
+
+    @property
+    def transport(self) -> asyncio.Transport:
+        """The transport of an open connection."""
+        assert self._transport is not None
+        return self._transport
+
+    def send(self, request: bytes, reception: Reception, is_tunnel: bool = False) -> None:
+        """Send a request; `reception` gets its response."""
+        self._reader, self._reception, self._rest_bytes = ResponseReader(is_tunnel), reception, 0
+        self.transport.write(request)
+
+    def abort(self) -> None:
+        """Close the connection at once."""
+        self._reception = None
+        self._pool.forget(self)
+        if self._transport is not None:
+            self._transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        """Read a part of a response."""
+        reception, reader = self._reception, self._reader
+        if reception is None:  # nothing was asked
+            self.abort()
+            return
+        try:
+            has_head = reader.head is not None
+            body = reader.feed(data)
+            if reception.is_answered:
+                self._pass_over(body)
+                return
+            if not has_head and reader.head is not None:
+                reception.begin(reader.head)
+            if body:
+                reception.take(body)
+            if reader.is_complete:
+                self._reception = None
+                if not reader.is_tunnel:
+                    self._pool.give_back(self, reader.can_be_used_again)
+                reception.end()
+            elif reception.is_answered:
+                self._pool.leave_open(self)
+        except Exception as error:
+            self.abort()
+            reception.fail(error)
+
+    def _pass_over(self, body: bytes) -> None:
+        """Read on to the end of a response whose answer is known, so that the connection can be used again."""
+        self._rest_bytes += len(body)
+        if self._reader.is_complete:
+            self._reception = None
+            self._pool.give_back(self, self._reader.can_be_used_again)
+        elif self._rest_bytes > _LARGEST_REST_BYTES:
+            self.abort()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Tell that no more comes."""
+        self._transport = None
+        self._pool.forget(self)
+        reception, self._reception = self._reception, None
+        if reception is None or reception.is_answered:
+            return
+        try:
+            if not self._reader.end():
+                raise CutOff(self._reader.has_begun)
+            reception.end()
+        except Exception as fault:
+            reception.fail(fault)
+
+
+def _parts(url: str) -> tuple[str, int, bool]:
+    """Return host, port and whether TLS is spoken."""
+    parts = urlsplit(url if "://" in url else f"http://{url}")
+    host, is_tls = parts.hostname or "", parts.scheme == "https"
+    return host if host.isascii() else host.encode("idna").decode(), parts.port or (443 if is_tls else 80), is_tls
+
+
+def _is_address(host: str) -> bool:
+    try:
+        return bool(ipaddress.ip_address(host))
+    except ValueError:
+        return False
+
+
+class _Tunnel:
+    """Waits for a proxy's answer to CONNECT."""
+
+    def __init__(self) -> None:
+        self.is_answered = False
+        self.done: asyncio.Future[Head] = asyncio.get_running_loop().create_future()
+        self._head: Head | None = None
+
+    def begin(self, head: Head) -> None:
+        if head.status >= 300:
+            raise NoProxy(f"the proxy refused the connection (status {head.status})")
+        self._head = head
+
+    def take(self, body: bytes) -> None:
+        raise NoProxy("the proxy does not open a tunnel")
+
+    def end(self) -> None:
+        if self._head is not None and not self.done.done():
+            self.done.set_result(self._head)
+
+    def fail(self, error: Exception) -> None:
+        if not self.done.done():
+            self.done.set_exception(error)
+
+
+class Pool:
+    """The connections to one server, or to the proxy before it. connect_s: for one of them to open. most_left_open:
+    responses that may stay open after their answers."""
+
+    def __init__(self, address: Address, connect_s: float, most_left_open: int) -> None:
+        self.window = ConnectWindow()
+        self.left_open: dict[Connection, None] = {}
+        self._address, self._connect_s, self._most_left_open = address, connect_s, most_left_open
+        self._host, self._port, self._is_tls = _parts(address.url)
+        self._context = ssl.create_default_context() if self._is_tls else None
+        self._idle: list[Connection] = []
+        self._all: set[Connection] = set()
+        self._known_good = ""
+        shown = f"[{self._host}]" if ":" in self._host else self._host
+        self._tunneled = f"{shown}:{self._port}"
+        self._named = shown if self._port == (443 if self._is_tls else 80) else self._tunneled
+
+    def request_head(self, method: str, path: str) -> str:
+        """Return the beginning of a request. path: with what the URL has of it, percent-encoded."""
+        lines = [f"{method} {path} HTTP/1.1", f"Host: {self._named}"]
+        if self._address.proxy is not None and not self._is_tls:
+            lines = [f"{method} http://{self._named}{path} HTTP/1.1", lines[1], *self._login()]
+        return "\r\n".join([*lines, ""])
+
+    def _login(self) -> list[str]:
+        proxy = self._address.proxy or ""
+        parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+        if not parts.username:
+            return []
+        login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        return [f"Proxy-Authorization: Basic {base64.b64encode(login.encode()).decode()}"]
+
+    async def take(self) -> Connection:
+        """Return an open connection: the one that was used last, or a new one; raises NoConnection, NoProxy."""
+        found = self._kept()
+        if found is not None:
+            return found
+        began_s = await self.window.begin()
+        is_open = False
+        try:
+            found = self._kept()  # another request may have ended while this one waited
+            if found is None:
+                found = await self._opened()
+                is_open = True
+        finally:
+            self.window.end(began_s, is_open=is_open)
+        return found
+
+    def _kept(self) -> Connection | None:
+        while self._idle:
+            found = self._idle.pop()
+            if found.is_open and time.monotonic() - found.idle_s < _KEPT_OPEN_S:
+                return found
+            found.abort()
+        return None
+
+    def give_back(self, connection: Connection, can_be_used_again: bool) -> None:
+        """Keep a connection for the next request, or close it."""
+        self.left_open.pop(connection, None)
+        if can_be_used_again and connection.is_open:
+            connection.idle_s = time.monotonic()
+            self._idle.append(connection)
+        else:
+            connection.abort()
+
+    def leave_open(self, connection: Connection) -> None:
+        """Let a response go on after its answer. A gateway that keeps responses open could collect connections, so that
+        the oldest one is closed where there are too many."""
+        connection.answered_s = time.monotonic()
+        self.left_open[connection] = None
+        if len(self.left_open) > self._most_left_open:
+            next(iter(self.left_open)).abort()
+
+    def forget(self, connection: Connection) -> None:
+        """Drop a connection that is closed."""
+        self._all.discard(connection)
+        self.left_open.pop(connection, None)
+        if connection in self._idle:
+            self._idle.remove(connection)
+
+    def tidy(self) -> None:
+        """Close what is idle or open after its answer for too long."""
+        now_s = time.monotonic()
+        late = [one for one in self._idle if now_s - one.idle_s > _KEPT_OPEN_S]
+        late += [one for one in self.left_open if now_s - one.answered_s > AFTER_ANSWER_S]
+        for one in late:
+            one.abort()
+
+    def close(self) -> None:
+        """Close all."""
+        for one in tuple(self._all):
+            one.abort()
+
+    async def _opened(self) -> Connection:
+        proxy = self._address.proxy
+        try:
+            if proxy is None:
+                connection = await self._connected(self._host, self._port, self._context)
+            else:
+                connection = await self._through(proxy)
+        except (OSError, asyncio.TimeoutError) as error:
+            raise NoConnection(error, self._connect_s) from None
+        self._all.add(connection)
+        return connection
+
+    async def _connected(self, host: str, port: int, context: ssl.SSLContext | None) -> Connection:
+        """Connect to the address of a host that answered last, else to the first that answers."""
+        loop = asyncio.get_running_loop()
+        places = [self._known_good or host]
+        if not (self._known_good or _is_address(host)):
+            infos = await asyncio.wait_for(loop.getaddrinfo(host, port, type=socket.SOCK_STREAM), self._connect_s)
+            places = list(dict.fromkeys(str(where[0]) for *_, where in infos))
+        error: Exception = OSError("no address")
+        for place in places:
+            attempt = loop.create_connection(
+                lambda: Connection(self), place, port, ssl=context, server_hostname=host if context else None
+            )
+            try:
+                _, found = await asyncio.wait_for(attempt, self._connect_s / len(places))
+                self._known_good = place
+                return found
+            except (OSError, asyncio.TimeoutError) as caught:
+                error = caught
+        self._known_good = ""
+        raise error
+
+    async def _through(self, proxy: str) -> Connection:
+        host, port, is_tls = _parts(proxy)
+        try:
+            connection = await self._connected(host, port, ssl.create_default_context() if is_tls else None)
+        except (OSError, asyncio.TimeoutError):
+            raise NoProxy("the proxy set in the environment cannot be reached") from None
+        if self._context is None:
+            return connection
+        where, answer = self._tunneled, _Tunnel()
+        head = [f"CONNECT {where} HTTP/1.1", f"Host: {where}", *self._login(), "", ""]
+        try:
+            connection.send("\r\n".join(head).encode(), answer, is_tunnel=True)
+            await asyncio.wait_for(answer.done, self._connect_s)
+            loop = asyncio.get_running_loop()
+            transport = await asyncio.wait_for(
+                loop.start_tls(connection.transport, connection, self._context, server_hostname=self._host),
+                self._connect_s,
+            )
+        except BaseException:
+            connection.abort()
+            raise
+        assert transport is not None
+        connection.connection_made(transport)
+        return connection

@@ -78,7 +78,7 @@ class Conversations:
         self._listener = listener
         self.counts = Counts()
         self._client.resent = self._client.ignored_events = 0
-        self._client.window.reset()
+        self._client.pool.window.reset()
         self._failed_in_a_row, self._is_given_up = 0, False
 
     def take(self, requests: Sequence[Request]) -> None:

@@ -7,6 +7,7 @@ their streams read, and the listener told. Latencies are those that this thread 
 import asyncio
 import concurrent.futures
 import contextlib
+import importlib.metadata
 import os
 import sys
 import threading
@@ -14,7 +15,6 @@ from collections import deque
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
-import aiohttp
 import tokenizers
 
 from crowdperf.harness.backends.endpoint.address import Address, parse_address
@@ -28,6 +28,11 @@ from crowdperf.harness.text.tokenizer import FILE, Tokenizer, open_tokenizer
 from crowdperf.kit.records import Problem
 from crowdperf.logs.run_log import Json
 
+try:
+    import uvloop
+except ImportError:  # asyncio's own loop does the same, slower
+    uvloop = None
+
 _CLOSE_S = 8.0
 _OPEN_S = 2400.0
 """The longest that a probe may take: a few requests of at most 300 s each, so that nothing waits for ever."""
@@ -38,7 +43,7 @@ class Loop:
     """An event loop in a thread of its own."""
 
     def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
+        self.loop = (asyncio if uvloop is None else uvloop).new_event_loop()
         self._thread = threading.Thread(target=self._run, name="endpoint", daemon=True)
         self._thread.start()
 
@@ -134,14 +139,15 @@ class EndpointEngine:
                 **conversations.counts.record(),
                 "resent": self._client.resent,
                 "ignored_events": self._client.ignored_events,
-                "connected": self._client.window.opened,
-                "slow_connects": self._client.window.slow,
+                "connected": self._client.pool.window.opened,
+                "slow_connects": self._client.pool.window.slow,
             },
         }
 
     def versions(self) -> Mapping[str, str]:
         """Return the versions of the client's libraries, and what the server says of itself."""
-        found = {"aiohttp": aiohttp.__version__, "tokenizers": str(tokenizers.__version__)}
+        found = {"tokenizers": str(tokenizers.__version__)}
+        found |= {name: importlib.metadata.version(name) for name in ("uvloop", "orjson") if name in sys.modules}
         if self._probed is not None and self._probed.server:
             found["server"] = self._probed.server
         return found

@@ -1,15 +1,12 @@
 """Says what went wrong between here and the server, in words that a user can act on; never with the API key."""
 
-import asyncio
-import os
 import re
 import ssl
 
-import aiohttp
-
-from crowdperf.call.model_server import certificate_words, error_text, refusal_words
+from crowdperf.call.model_server import connection_words, refusal_words
 from crowdperf.harness.backends.endpoint.address import Address
 from crowdperf.harness.backends.endpoint.answers import AnswerError
+from crowdperf.harness.backends.endpoint.response_reader import NotHttp
 from crowdperf.harness.text.engine import OTHER_FAILURE
 from crowdperf.kit.event_stream import StreamError
 
@@ -41,30 +38,32 @@ def is_about_streaming(error: BaseException) -> bool:
     return isinstance(error, NotStreamed)
 
 
-def _connection(error: aiohttp.ClientConnectorError, host: str) -> str:
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return f"the host name in {host} does not resolve (DNS)"
-    if isinstance(error, aiohttp.ClientProxyConnectionError):
-        return "the proxy set in the environment cannot be reached"
-    number = error.os_error.errno
-    reason = os.strerror(number) if number is not None and number > 0 else type(error.os_error).__name__
-    return f"no connection to {host}: {reason}"
+class CutOff(Exception):
+    """A connection that the server ended before its response was there. has_begun: a part of it was."""
+
+    def __init__(self, has_begun: bool) -> None:
+        where = "in the middle of its answer" if has_begun else "without an answer"
+        super().__init__(f"the server ended the connection {where}")
+        self.has_begun = has_begun
+
+
+class NoConnection(Exception):
+    """A connection that could not be opened. cause: why; waited_s: at most."""
+
+    def __init__(self, cause: BaseException, waited_s: float) -> None:
+        super().__init__(str(cause))
+        self.cause = cause if isinstance(cause, OSError) else TimeoutError()
+        self.waited_s = waited_s
+
+
+class NoProxy(Exception):
+    """The proxy of the environment is of no use; the text says why."""
 
 
 def certificate_error(error: BaseException) -> ssl.SSLCertVerificationError | None:
     """Return the reason of an error that says that a certificate is not trusted; None for any other."""
-    found = error.certificate_error if isinstance(error, aiohttp.ClientConnectorCertificateError) else error
+    found = error.cause if isinstance(error, NoConnection) else error
     return found if isinstance(found, ssl.SSLCertVerificationError) else None
-
-
-def _tls(error: BaseException, host: str) -> str:
-    if (untrusted := certificate_error(error)) is not None:
-        return certificate_words(untrusted, host)[0]
-    reason = getattr(error, "reason", None) or error
-    return f"no TLS connection to {host}: {reason}; use http:// for a server without TLS"
-
-
-_CUT = (aiohttp.ClientPayloadError, aiohttp.ServerDisconnectedError, ConnectionResetError, aiohttp.ClientOSError)
 
 
 def kind_of(error: BaseException) -> str:
@@ -75,35 +74,23 @@ def kind_of(error: BaseException) -> str:
         return error.kind
     if isinstance(error, StreamError | Unfit):
         return AnswerError.kind
-    if isinstance(error, aiohttp.ClientConnectorError | TimeoutError):  # a ClientOSError, too
+    if isinstance(error, NoConnection | NoProxy):
         return "no connection"
-    return "cut connection" if isinstance(error, _CUT) else OTHER_FAILURE
+    return "cut connection" if isinstance(error, CutOff) else OTHER_FAILURE
 
 
 def words(error: BaseException, address: Address) -> str:
     """Return what an error of one request means; raises it again where it is a fault of this program."""
     if isinstance(error, Refused):
         found = refusal_words(error.status, error.text, error.location)
-    elif isinstance(error, AnswerError | StreamError | Unfit):
+    elif isinstance(error, NoConnection):
+        found = connection_words(error.cause, address.url, error.waited_s)[0]
+    elif isinstance(error, FAULTS):
         found = str(error)
-    elif isinstance(error, aiohttp.ClientConnectorSSLError):
-        found = _tls(error.os_error, address.shown_host)
-    elif isinstance(error, aiohttp.ClientConnectorCertificateError | ssl.SSLError):
-        found = _tls(error, address.shown_host)
-    elif isinstance(error, aiohttp.ClientConnectorError):
-        found = _connection(error, address.shown_host)
-    elif isinstance(error, asyncio.TimeoutError | aiohttp.ServerTimeoutError):
-        found = f"no connection to {address.shown_host} in time"
-    elif isinstance(error, aiohttp.ClientPayloadError):
-        found = "the server ended the connection in the middle of its answer"
-    elif isinstance(error, aiohttp.ServerDisconnectedError | ConnectionResetError | aiohttp.ClientOSError):
-        found = "the server ended the connection without an answer"
-    elif isinstance(error, aiohttp.ClientHttpProxyError):
-        found = f"the proxy refused the connection (status {error.status})"
-    elif isinstance(error, aiohttp.ClientResponseError):
-        found = f"the server does not speak HTTP: {error_text(error.message)}"
-    elif isinstance(error, aiohttp.ClientError | OSError):
-        found = f"the request failed: {error_text(str(error)) or type(error).__name__}"
     else:
         raise error
     return address.shown(found)
+
+
+FAULTS = (Refused, Unfit, AnswerError, StreamError, NotHttp, CutOff, NoConnection, NoProxy)
+"""What may be wrong between here and a server: `words` explains all of it."""

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import aiohttp
 import numpy as np
 
 from crowdperf.call.model_server import (
@@ -24,7 +23,7 @@ from crowdperf.call.model_server import (
     refusal_hint,
 )
 from crowdperf.harness.backends.endpoint.address import Address
-from crowdperf.harness.backends.endpoint.answers import AnswerError, Collector, LateAnswer
+from crowdperf.harness.backends.endpoint.answers import Collector, LateAnswer
 from crowdperf.harness.backends.endpoint.checks import (
     answer_notes,
     check_answer,
@@ -35,7 +34,14 @@ from crowdperf.harness.backends.endpoint.checks import (
 )
 from crowdperf.harness.backends.endpoint.client import Call, Client
 from crowdperf.harness.backends.endpoint.exchange import Reading
-from crowdperf.harness.backends.endpoint.faults import Refused, Unfit, certificate_error, is_about_streaming, words
+from crowdperf.harness.backends.endpoint.faults import (
+    FAULTS,
+    NoConnection,
+    Refused,
+    certificate_error,
+    is_about_streaming,
+    words,
+)
 from crowdperf.harness.backends.endpoint.request_body import (
     CHAT,
     PATHS,
@@ -51,7 +57,6 @@ from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.text.engine import Prompt
 from crowdperf.harness.text.request import Endpoint
 from crowdperf.harness.text.tokenizer import Tokenizer
-from crowdperf.kit.event_stream import StreamError
 from crowdperf.rules.prompt_settings import WITH_MESSAGES
 from crowdperf.rules.record import Sampling
 
@@ -59,7 +64,6 @@ TOKENS_OF_A_PROBE = 8
 LONGEST_PROBE_S = 300.0
 _LIST_S = 30.0
 NOT_STREAMED = "the server does not stream: only whole answers were measured, without first-token times"
-_FAULTS = (Refused, Unfit, AnswerError, StreamError, aiohttp.ClientError, OSError, TimeoutError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +119,7 @@ def hint_for(error: BaseException, address: Address, variable: str | None) -> st
         return "the server is slow, or stuck: check its log; --request_timeout_s=SECONDS gives an answer more time"
     if (untrusted := certificate_error(error)) is not None:
         return certificate_words(untrusted, address.shown_host)[1]
-    if isinstance(error, aiohttp.ClientConnectorError | TimeoutError):
+    if isinstance(error, NoConnection):
         return START_HINT.format(address.url)
     return KIND_HINT
 
@@ -124,7 +128,7 @@ async def _models(client: Client, endpoint: Endpoint) -> list[dict[str, Any]] | 
     """Return the models that the server lists, None where it has no list."""
     try:
         listed = await client.get_json(MODELS, min(_LIST_S, client.timeout_s))
-    except _FAULTS as error:
+    except FAULTS as error:
         if isinstance(error, Refused) and error.status in NO_LIST and endpoint.model is not None:
             return None
         raise probe_error("for the models (GET /models)", words(error, client.address),
@@ -195,7 +199,7 @@ class Prober:
             form = Form(prompt=kind, model=model, fields=fields, max_tokens=self._most)
             try:
                 return await self._with_start_token(*await self._streamed_or_whole(form))
-            except _FAULTS as caught:
+            except FAULTS as caught:
                 error = caught
                 if not _is_fault_of_form(caught):
                     break
@@ -212,7 +216,7 @@ class Prober:
         measured. A whole answer has to say how many tokens the server made."""
         try:
             return await self._accepted(form)
-        except _FAULTS as error:
+        except FAULTS as error:
             if self._question.needs_first or not is_about_streaming(error):
                 raise
         form, answer = await self._accepted(replace(form, is_streamed=False))
@@ -296,7 +300,7 @@ class Prober:
         """Return the answer to the same prompt once more; raises HarnessError where there is none."""
         try:
             return await self._ask(form)
-        except _FAULTS as error:
+        except FAULTS as error:
             address = self._client.address
             found = words(error, address)
             raise probe_error("the same prompt again", found, hint_for(error, address, None)) from None
@@ -313,7 +317,7 @@ class Prober:
         owner = next((str(one["owned_by"]) for one in entries or () if one.get("owned_by")), "")
         try:
             answer = await self._client.get_json(f"{self._client.address.root}/version", 5.0)
-        except _FAULTS:
+        except FAULTS:
             return owner
         version = answer.get("version") if isinstance(answer, dict) else None
         return f"{owner} {version}".strip() if isinstance(version, str) else owner

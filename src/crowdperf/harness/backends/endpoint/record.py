@@ -6,11 +6,8 @@ RECORD = BackendRecord(
     framework=None,
     devices=("cpu",),  # of this machine, which only asks
     precisions=("fp32", "fp16", "bf16", "int8"),
-    packages=(
-        Package(name="aiohttp", tags="_package.aiohttp", version_min="3.9.0"),
-        Package(name="tokenizers", tags="_package.tokenizers", version_min="0.15.0"),
-    ),
-    library="aiohttp",
+    packages=(Package(name="tokenizers", tags="_package.tokenizers", version_min="0.15.0"),),
+    library="tokenizers",
     short_name="Endpoint",
     is_text=True,
     is_remote=True,

@@ -8,7 +8,6 @@ RECORD = BackendRecord(
     devices=("cpu",),
     precisions=("int4", "int8", "fp16"),
     packages=(
-        Package(name="aiohttp", tags="_package.aiohttp", version_min="3.9.0"),
         Package(name="tokenizers", tags="_package.tokenizers", version_min="0.15.0"),
         # llama-cpp-python has no wheels: it takes a C++ compiler and many minutes.
         Package(name="xllamacpp", tags="_package.xllamacpp", version_min="2026.10.11549"),

@@ -9,10 +9,7 @@ RECORD = BackendRecord(
     precisions=("fp32", "bf16"),
     gpu_precisions=("fp16",),
     # The client alone: the server has a virtual environment of its own (get-vllm-server), with some 150 packages.
-    packages=(
-        Package(name="aiohttp", tags="_package.aiohttp", version_min="3.9.0"),
-        Package(name="tokenizers", tags="_package.tokenizers", version_min="0.15.0"),
-    ),
+    packages=(Package(name="tokenizers", tags="_package.tokenizers", version_min="0.15.0"),),
     short_name="vLLM",
     recipes=("get,vllm,server",),
     gpu_recipes=("get,vllm,server,_cuda",),
