@@ -14,7 +14,6 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-from crowdperf.call import model_server
 from crowdperf.call.answers import failure
 from crowdperf.kit.user_paths import users_folder
 from crowdperf.kit.whole_file import write_json
@@ -114,22 +113,27 @@ def plan(i):
         if not several.is_several(values):
             run_request.check_request(asked, app_names(i["meta"]))
         call = several.inputs_for_all(env, values, i["input"], i["meta"]["input_mapping"])
-        if call is None and i.get("is_before_run"):
-            look_at_server(asked)
     except run_request.RequestError as error:
         return refused(error)
-    except model_server.ServerProblem as error:
-        return {"return": 1, "error": f"{error}\nhint: {error.hint}"}
+    if call is None and i.get("is_before_run") and (problem := server_problem(asked)):
+        return problem
     return {"return": 0, "runs": [call] if call else []}
 
 
-def look_at_server(asked: run_request.Asked) -> None:
-    """Asks the server of an endpoint run for its models, so that a wrong URL is found before anything is installed.
-    Raises modelserver.ServerProblem."""
+def server_problem(asked: run_request.Asked) -> dict | None:
+    """CM's answer where the server of an endpoint run does not list the model, so that a wrong URL is found before
+    anything is installed; None for any other run."""
     prompts = asked.prompts
-    if prompts.endpoint:
+    if not prompts.endpoint:
+        return None
+    from crowdperf.call import model_server  # with HTTP and TLS, which most plans do not need
+
+    try:
         names = (prompts.endpoint_model or "", prompts.endpoint_key_variable or "", asked.model)
         model_server.look_for_run(prompts.endpoint, *names)
+    except model_server.ServerProblem as error:
+        return {"return": 1, "error": f"{error}\nhint: {error.hint}"}
+    return None
 
 
 def preprocess(i):

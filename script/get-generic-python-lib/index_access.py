@@ -4,11 +4,8 @@ import functools
 import itertools
 import re
 import socket
-import ssl
 import subprocess
 import threading
-import urllib.error
-import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,6 +110,10 @@ def reachable(address: str, proxies: tuple[tuple[str, str], ...] = ()) -> str:
 
 
 def _ask(address: str, proxies: Mapping[str, str]) -> str:
+    import ssl  # here, because plans load this module and need no network
+    import urllib.error
+    import urllib.request
+
     own = {name.lower().removesuffix("_proxy"): value for name, value in proxies.items()}
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({**urllib.request.getproxies(), **own}))
     try:

@@ -17,7 +17,7 @@ from crowdperf.kit.file_locks import file_lock
 from crowdperf.logs.layout import ResultsPaths, make_run_id
 from crowdperf.rules.app_names import APP_RECIPE, app_names, recipe_meta
 
-from . import basis, matrix, resume, session, sessionfile, work
+from . import basis, matrix, resume, session, sessionfile
 
 HINT = "hint: cm help script run-mlperf-inference lists the inputs and their values"
 PLANNED_RUN_ID = "planned-run"
@@ -90,6 +90,8 @@ def plan(i):
 
 def preprocess(i):
     """CM hook: does the whole call. Error when a run fails, a result is INVALID or an accuracy misses its target."""
+    from . import work  # with pages and plots, which a plan does not need
+
     try:
         config = read_config(i)
         if "machine" in config.options:

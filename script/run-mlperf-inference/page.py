@@ -18,9 +18,7 @@ from crowdperf.rules.backends import is_of_client
 
 from .outcome import score_text, target_text
 from .runsettings import HEADING, settings_rows
-
-HOST_NAME_KEY = "CM_HOST_SYSTEM_NAME"
-"""Not kept, and of older results not shown: what a machine is called says nothing about its results."""
+from .session import HOST_NAME_KEY
 
 _NANOSECONDS_PER_MS = 1e6
 LATENCY_NOTE = (

@@ -22,7 +22,9 @@ from crowdperf.rules.names import Mode
 from . import basis, secondtry
 from .matrix import RunSpec
 from .outcome import FinishedRun
-from .page import HOST_NAME_KEY
+
+HOST_NAME_KEY = "CM_HOST_SYSTEM_NAME"
+"""Not kept, and of older results not shown: what a machine is called says nothing about its results."""
 
 SCORER = "process-mlperf-accuracy"
 OWN_RECIPE = "run-mlperf-inference"

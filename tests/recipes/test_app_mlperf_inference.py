@@ -14,6 +14,7 @@ from recipe_engine.rules.errors import VariationError
 from recipe_engine.rules.schema import parse_recipe
 from recipe_loader import RECIPES, input_values, load_module, load_recipe, recipe_meta
 
+from crowdperf.call import model_server
 from crowdperf.logs.layout import RunPaths
 from crowdperf.logs.run_requests import read_request
 from crowdperf.rules.app_names import app_names
@@ -122,7 +123,7 @@ def test_a_plan_refuses_a_value_that_a_run_would_refuse(hook_input):
 
 def test_a_run_asks_the_server_first_and_a_plan_does_not(hook_input, monkeypatch):
     asked = []
-    monkeypatch.setattr(recipe.model_server, "look", lambda *words: asked.append(words))
+    monkeypatch.setattr(model_server, "look", lambda *words: asked.append(words))
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     env = {
         **GOOD,
@@ -139,9 +140,9 @@ def test_a_run_asks_the_server_first_and_a_plan_does_not(hook_input, monkeypatch
     assert asked == [("http://h/v1", None, None, "")]
 
     def nobody(*_):
-        raise recipe.model_server.ServerProblem("for the models", "nobody there", "start it")
+        raise model_server.ServerProblem("for the models", "nobody there", "start it")
 
-    monkeypatch.setattr(recipe.model_server, "look", nobody)
+    monkeypatch.setattr(model_server, "look", nobody)
     answer = recipe.plan(before)
     assert answer["return"] == 1
     assert answer["error"].endswith("nobody there\nhint: start it")

@@ -65,7 +65,8 @@ def test_what_cannot_be_is_refused_with_a_way_out(name, changes, part, hook_inpu
 
 @EVERY
 def test_every_key_of_the_answer_leaves_the_recipe(name, hook_input, inside):
-    _, env = call(hook_input, name, **{f"CM_DATASET_{name.upper()}_SOURCE": "synthetic", "CM_DATASET_SIZE": "3"})
+    answer, env = call(hook_input, name, **{f"CM_DATASET_{name.upper()}_SOURCE": "synthetic", "CM_DATASET_SIZE": "3"})
+    assert answer == {"return": 0}
     folder = Path(env[f"CM_DATASET_{name.upper()}_FOLDER"])
     folder.mkdir()
     facts = {"format": 1, "is_synthetic": True, "count": 3}

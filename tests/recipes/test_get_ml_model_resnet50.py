@@ -121,7 +121,8 @@ def test_a_copy_and_a_made_model_exclude_each_other(hook_input, inside, tmp_path
     answer, _ = call(hook_input, tmp_path, CM_RESNET50_SOURCE="tiny")
     assert "exclude each other" in answer["error"]
     for source, fitted, work, config in (("tiny", "yes", "fit", "tiny"), ("synthetic", "no", "random", "full")):
-        _, env = call(hook_input, CM_RESNET50_SOURCE=source, CM_RESNET50_IS_FITTED=fitted)
+        answer, env = call(hook_input, CM_RESNET50_SOURCE=source, CM_RESNET50_IS_FITTED=fitted)
+        assert answer == {"return": 0}
         assert (env["CM_RESNET50_WORK"], env["CM_RESNET50_CONFIG"]) == (work, config)
 
 

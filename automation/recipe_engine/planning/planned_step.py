@@ -138,6 +138,7 @@ class RecipeTexts:
     def __init__(self) -> None:
         self._texts: dict[Path, dict[str, str]] = {}
         self._names: dict[Path, tuple[str, ...]] = {}
+        self._names_of_entries: dict[int, tuple[Any, tuple[str, ...]]] = {}
 
     def of(self, recipe: Recipe) -> dict[str, str]:
         """File name to text of the recipe's Python files and native scripts."""
@@ -150,6 +151,12 @@ class RecipeTexts:
         if recipe.path not in self._names:
             self._names[recipe.path] = tuple(dict.fromkeys(env_names(recipe.meta)))
         return self._names[recipe.path]
+
+    def names_of_entry(self, entry: Mapping[str, Any]) -> tuple[str, ...]:
+        """The env keys that the metadata of a dependency decides by; it is kept, so that its id stays its own."""
+        if id(entry) not in self._names_of_entries:
+            self._names_of_entries[id(entry)] = entry, tuple(env_names(entry))
+        return self._names_of_entries[id(entry)][1]
 
     def has_function(self, recipe: Recipe, name: str) -> bool:
         """Whether customize.py has a hook of this name."""
@@ -219,8 +226,9 @@ class PlannedContext(StepContext):
             keys = [key for key in self.env if matches(key)] if is_glob(pattern) else [pattern]
             self.env.update({key: symbol(key, source) for key in keys if not key.startswith(OWN_PLACES)})
             self.unknown = self.unknown.with_rules([(pattern, source)])
-        names = env_names([dependency.entry for entries in self.lists.values() for dependency in entries])
-        self.env = with_unknown(self.env, (*self.planner.texts.env_names(self.recipe), *names), self.unknown)
+        texts, entries = self.planner.texts, (one.entry for rows in self.lists.values() for one in rows)
+        names = (name for entry in entries for name in texts.names_of_entry(entry))
+        self.env = with_unknown(self.env, (*texts.env_names(self.recipe), *names), self.unknown)
         self.enforce_const()
 
     def forget(self, what: str) -> None:

@@ -162,7 +162,7 @@ def merge_state(state: Mapping[str, Any], new: Mapping[str, Any]) -> State:
         elif isinstance(old, list) and isinstance(value, list):
             merged[key] = append_unique(old, value)
         else:
-            merged[key] = copy.deepcopy(value)
+            merged[key] = deep_copy(value)
     return merged
 
 
@@ -205,6 +205,16 @@ def expand_value(value: EnvValue, *sources: Mapping[str, EnvValue]) -> EnvValue:
 def plain_copy(value: Any) -> Any:
     """A copy of a value of JSON that shares no dict and no list with it; anything else is the same object."""
     return with_texts(value, lambda text: text)
+
+
+def deep_copy(value: Any) -> Any:
+    """As ``copy.deepcopy``, several times faster for what JSON knows."""
+    kind = value.__class__
+    if kind is dict:
+        return {key: deep_copy(item) for key, item in value.items()}
+    if kind is list:
+        return [deep_copy(item) for item in value]
+    return value if kind in (str, int, float, bool, type(None)) else copy.deepcopy(value)
 
 
 def with_texts(value: Any, change: Callable[[str], Any]) -> Any:

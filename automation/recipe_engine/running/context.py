@@ -5,7 +5,6 @@ A context lives for one step. It changes its own env and state and nothing else,
 """
 
 import contextlib
-import copy
 import os
 import shlex
 import stat
@@ -23,6 +22,7 @@ from ..rules.env import (
     PREFIX,
     Env,
     State,
+    deep_copy,
     expand_env,
     fill_env,
     merge_env,
@@ -217,7 +217,7 @@ class StepContext:
         self.log_path = log_path
         self.scratch: Path | None = None
         self.env: Env = dict(configured.env)
-        self.state: State = copy.deepcopy(configured.state)
+        self.state: State = deep_copy(configured.state)
         self.const: Env = plain_copy(configured.const)
         self.const_state: State = plain_copy(configured.const_state)
         self.lists: dict[Phase, tuple[Dependency, ...]] = {p: configured.layer.dependencies(p) for p in PHASES}
@@ -352,7 +352,7 @@ class StepContext:
         request, layer = self.configured.request, self.configured.layer
         state_keys = layer.new_state_keys if request.new_state_keys is None else request.new_state_keys
         self.enforce_const()
-        return self.let_out(self.env), copy.deepcopy(select_keys(self.state, [key for key in state_keys if key]))
+        return self.let_out(self.env), deep_copy(select_keys(self.state, [key for key in state_keys if key]))
 
     def result(self, status: StepStatus, new_env: Env, new_state: State, entry: CacheEntry | None = None) -> StepResult:
         """What the step gives to its caller."""
