@@ -89,6 +89,7 @@ class Access:
         wanted = self._request
         inputs: dict[str, Any] = {"submission_dir": str(wanted.submission_folder), "version": round_name}
         inputs["submitter"] = wanted.submitter
+        inputs["results_dir"] = ",".join(map(str, wanted.results_folders))
         if wanted.is_rehearsal:
             inputs["rehearsal"] = True
         elif wanted.allows_synthetic:

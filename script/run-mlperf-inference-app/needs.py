@@ -4,6 +4,7 @@ The closed and the network division ask for every scenario of the category and f
 those that are submitted. What is there is looked up by the caller.
 """
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,7 +65,8 @@ def obstacle(request: Request) -> tuple[str, ...]:
     return (
         f"! these runs cannot be submitted: {why}",
         "  hint: to try all its steps in minutes, make runs with --execution_mode=test, then:",
-        "  cm run script --tags=generate,inference,submission --rehearsal --results_dir=RESULTS",
+        "  cm run script --tags=generate,inference,submission --rehearsal "
+        f"--results_dir={shlex.quote(str(request.results_folder / 'test_results'))}",
     )
 
 

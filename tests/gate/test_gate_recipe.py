@@ -159,7 +159,7 @@ def test_the_command_of_a_step_names_recipes_variations_and_inputs_that_there_ar
         division="closed", submitter="Me", system="box", model="m", benchmark="resnet50", scenario="Offline",
         test="TEST01",
     )  # fmt: skip
-    for command in command_of(step, subject, "my tree", "v6.1").split(", then: "):
+    for command in command_of(step, subject, "my tree", "v6.1").split(" && "):
         program, run, script, tags, *inputs = shlex.split(command)
         assert [program, run, script] == ["cm", "run", "script"]
         words = tags.removeprefix("--tags=").split(",")

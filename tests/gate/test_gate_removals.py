@@ -1,10 +1,14 @@
 """Whatever file of a finished tree is lost, the gate names the step that makes it, and its command."""
 
+from pathlib import Path
+
 import pytest
 from gate_support import refusing_rules, trees, verdict  # noqa: F401
-from tree_builder import SUBMITTER, SYSTEM
+from tree_builder import LOG_ROUND, SUBMITTER, SYSTEM
 
+from crowdperf.gate.gate import check
 from crowdperf.gate.steps import Step
+from crowdperf.gate.views import Options
 
 
 def step_of(name: str) -> Step:
@@ -39,10 +43,10 @@ def is_about(path: str, name: str) -> bool:
 
 
 COMMANDS = {
-    "Offline/TEST01/verify_accuracy.txt": "run,mlperf,compliance --results_dir=RESULTS --test=TEST01 --division=closed",
+    "Offline/TEST01/verify_accuracy.txt": "run,mlperf,compliance --results_dir=results --test=TEST01 --division=closed",
     "Offline/performance/run_1/mlperf_log_detail.txt": "_performance-only --model=resnet50 --scenario=Offline",
     "Server/accuracy/accuracy.txt": "_accuracy-only --model=resnet50 --scenario=Server --division=closed",
-    "Server/measurements.json": "generate,inference,submission --results_dir=RESULTS --submission_dir=",
+    "Server/measurements.json": "generate,inference,submission --results_dir=results --submission_dir=",
 }
 
 
@@ -52,6 +56,24 @@ def test_the_command_names_the_model_the_scenario_and_the_test(lost: str, trees)
     with trees.changed("closed", lambda root: (root / path).unlink()) as root:
         fixes = [finding.fix for finding in verdict(root).findings if finding.path == path]
     assert any(COMMANDS[lost] in fix for fix in fixes), fixes
+
+
+@pytest.mark.parametrize(
+    ("folders", "said"),
+    [((), "results"), ((Path("/my runs/a"), Path("b")), "'/my runs/a,b'")],
+    ids=["default", "given"],
+)
+def test_a_command_can_be_pasted_with_the_folders_of_the_runs(folders: tuple[Path, ...], said: str, trees):  # noqa: F811
+    path = f"closed/{SUBMITTER}/results/{SYSTEM}/resnet50/Offline/TEST01/verify_accuracy.txt"
+    with trees.changed("closed", lambda root: (root / path).unlink()) as root:
+        found = check(root, LOG_ROUND, Options(results_folders=folders)).findings
+    (fix,) = {finding.fix for finding in found if finding.path == path}
+    first, _, second = fix.partition(" && ")
+    one = "'/my runs/a'" if folders else "results"
+    assert first.startswith(f"cm run script --tags=run,mlperf,compliance --results_dir={one} --test=TEST01 ")
+    assert second.startswith(
+        f"cm run script --tags=generate,inference,submission --results_dir={said} --submission_dir="
+    )
 
 
 def test_the_command_for_a_model_of_ones_own_name_has_the_benchmarks_name(trees):  # noqa: F811

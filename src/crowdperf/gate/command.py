@@ -49,6 +49,10 @@ class Answer:
     official: list[official.OfficialVerdict] | None
 
 
+def _folders(text: str) -> list[Path]:
+    return [Path(one) for one in text.split(",") if one]
+
+
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     parser = _Parser(
@@ -64,6 +68,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--infer_scenarios", action="store_true", help="accept legal inference between scenarios")
     parser.add_argument("--rehearsal", action="store_true", help="judge the tree of a rehearsal: short runs")
     parser.add_argument("--backup_dir", type=Path, metavar="DIR", help="whole accuracy logs, to compare hashes with")
+    parser.add_argument("--results_dir", type=_folders, metavar="DIR,...", help="where the runs are, for the commands")
     parser.add_argument("--official", type=Path, metavar="CHECKOUT", help="run both checkers of mlcommons/inference")
     parser.add_argument("--format", choices=("text", "json"), default="text")
     parser.add_argument("--list_rules", action="store_true", help="show every rule and end")
@@ -94,6 +99,7 @@ def asked_for(given: Mapping[str, Any]) -> GateOptions:
         backup_folder=backup or (logs if logs.is_dir() else None),
         is_backup_complete=backup is not None,
         known=known_here(public=public_names(root)),
+        results_folders=tuple(given["results_dir"] or ()),
         made_files=read_manifest(beside.with_name(beside.name + _FACTS) / _MANIFEST),
     )
     return GateOptions(

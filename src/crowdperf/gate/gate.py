@@ -160,9 +160,12 @@ class _Collector:
                 allowed=_shown(found.allowed),
                 source=found.source or rule.source,
                 step=step.value,
-                fix=_shown(command_of(step, subject, self.shown_root, self.tree.round.name)),
+                fix=_shown(self._command_of(step, subject)),
             )
         )
+
+    def _command_of(self, step: Step, subject: Subject) -> str:
+        return command_of(step, subject, self.shown_root, self.tree.round.name, self.tree.options.results_folders)
 
     def apply(self, scope: Scope, view: Any, division: str = "", only: tuple[str, ...] = ()) -> None:
         """Apply every rule of a scope, or some of them, to its view; a test's files are made by the compliance step."""

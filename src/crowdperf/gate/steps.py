@@ -2,8 +2,10 @@
 
 import enum
 import shlex
+from pathlib import Path
 
 from crowdperf.gate.views import Subject
+from crowdperf.logs.layout import RESULTS_NAME
 
 
 class Step(enum.Enum):
@@ -33,21 +35,26 @@ def _option(name: str, value: str) -> str:
     return f" --{name}={shlex.quote(value)}" if value else ""
 
 
-def command_of(step: Step, subject: Subject, tree: str, round_name: str) -> str:
-    """Return the command that makes the files of a step again; after a run or a test the tree is made from it."""
+def command_of(step: Step, subject: Subject, tree: str, round_name: str, results: tuple[Path, ...] = ()) -> str:
+    """Return the command that makes the files of a step again; after a run or a test the tree is made from it.
+
+    results: where the runs are that the tree was made of; without it, where runs go in the current folder.
+    """
     division, owner = _option("division", subject.division), _option("submitter", subject.submitter)
     folder, version = _option("submission_dir", tree), f" --version={round_name}"
     if step is Step.ENDPOINTS:
         return _CLIENT
     if step is Step.CHECK:
         return f"{_CM}check,mlperf,submission{folder}{version}"
-    make_tree = f"{_TREE} --results_dir=RESULTS{folder}{owner}{division}{version}"
+    runs = tuple(map(str, results)) or (RESULTS_NAME,)
+    one_of_them = _option("results_dir", runs[0])
+    make_tree = f"{_TREE}{_option('results_dir', ','.join(runs))}{folder}{owner}{division}{version}"
     if step in (Step.TREE, Step.SYSTEM):
         return make_tree
     if step is Step.COMPLIANCE:
         test = _option("test", subject.test)
-        run = f"{_CM}run,mlperf,compliance --results_dir=RESULTS{test}{division}{version}"
+        run = f"{_CM}run,mlperf,compliance{one_of_them}{test}{division}{version}"
     else:
         what = _option("model", subject.benchmark) + _option("scenario", subject.scenario)
-        run = f"{_RUNS[step]}{what}{division} --execution_mode=valid --results_dir=RESULTS"
-    return f"{run}, then: {make_tree}"
+        run = f"{_RUNS[step]}{what}{division} --execution_mode=valid{one_of_them}"
+    return f"{run} && {make_tree}"

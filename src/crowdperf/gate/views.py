@@ -32,6 +32,7 @@ class Options:
     backup_folder: holds whole accuracy logs at the paths they have in the tree; every one where is_backup_complete.
     known: what is private on this machine. made_files: the digests of the files that the tree's step made, by path.
     now_utc: what is taken for now, without a zone, as dates of logs are; None for the clock of this machine.
+    results_folders: where the runs are, for the printed commands.
     """
 
     submitter: str | None = None
@@ -44,6 +45,7 @@ class Options:
     known: PrivateNames = NOTHING_KNOWN
     made_files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     now_utc: datetime | None = None
+    results_folders: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,9 @@ from pathlib import Path
 
 from crowdperf.rules.names import Mode, Scenario
 
+RESULTS_NAME = "results"
+"""Where run,mlperf,inference leaves its results, in folders that begin with the moment when they were made."""
+
 _SAFE_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._]*(-[A-Za-z0-9._]+)*")
 
 

@@ -234,5 +234,5 @@ def _prepare(connection: sqlite3.Connection, path: Path, read_only: bool) -> Non
     elif _version(connection, path) != VERSION:
         raise StoreError(
             f"{path} is of an older version; it is brought to version {VERSION} when it is opened for writing\n"
-            f"  hint: cm run script --tags=import,mlperf,results --db={path} --path=RESULTS"
+            f"  hint: cm run script --tags=import,mlperf,results --db={path} --path=results"
         )

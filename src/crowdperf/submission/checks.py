@@ -11,6 +11,7 @@ from pathlib import Path
 
 from crowdperf.compliance.verdict_lines import missing_lines
 from crowdperf.compliance.verification import verify_scores
+from crowdperf.logs.layout import RESULTS_NAME
 from crowdperf.logs.run_log import LoadGenLog
 from crowdperf.logs.score_lines import parse_scores
 from crowdperf.logs.seeds import SEEDS
@@ -99,7 +100,7 @@ def _as_before(like: FoundRun | None) -> list[str]:
     """The inputs that make a run like another one: backend, device, precision, the environment of its Python, and the
     folder of its results."""
     if like is None:
-        return ["--results_dir=RESULTS"]
+        return [f"--results_dir={RESULTS_NAME}"]
     given = {name: str(like.setting(name) or "") for name in ("backend", "device", "precision")}
     words = [f"--{name}={shlex.quote(value)}" for name, value in given.items() if value not in ("", "fp32")]
     program = Path(str(next(iter(like.result.get("command") or ()), "")))

@@ -12,6 +12,7 @@ from typing import Any
 
 from crowdperf.call.values import text_of
 from crowdperf.kit.user_paths import given_path, users_folder
+from crowdperf.logs.layout import RESULTS_NAME
 from crowdperf.rules.names import with_problems
 from crowdperf.rules.rounds import ROUNDS
 
@@ -20,9 +21,6 @@ RESULTS_BASE = "CM_MLPERF_INFERENCE_RESULTS_DIR"
 
 BASE_NAME = "mlperf_inference_submission"
 """The folder that cm4mlops makes below --submission_base_dir."""
-RESULTS_NAME = "results"
-"""Where run,mlperf,inference leaves its results, in folders that begin with the moment when they were made."""
-
 REHEARSAL_SUBMITTER, REHEARSAL_TREE = "Rehearsal", "rehearsal/tree"
 SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 
