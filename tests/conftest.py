@@ -9,10 +9,12 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
+from changed_tests import HARNESS_TESTS
+from harness_libraries import LIBRARIES, need
 
 pytest_plugins = ["helpers"]
 
@@ -72,6 +74,24 @@ def pytest_collection() -> Iterator[None]:
         gc.collect()
         gc.freeze()
         sys.dont_write_bytecode = leaves_no_bytecode
+
+
+class _HarnessModule(pytest.Module):
+    """A test file that is skipped, or fails (see `need`), where it imports a library that this environment lacks."""
+
+    def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
+        try:
+            return super().collect()
+        except self.CollectError as error:
+            missing = str(getattr(error.__cause__, "name", None)).partition(".")[0]
+            if missing in LIBRARIES:
+                need(missing)
+            raise
+
+
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
+    folder = module_path.relative_to(ROOT / "tests").parts[0]
+    return _HarnessModule.from_parent(parent, path=module_path) if folder in HARNESS_TESTS else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

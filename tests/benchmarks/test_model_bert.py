@@ -2,22 +2,21 @@
 
 import json
 
+import numpy as np
 import pytest
+import torch
 from harness_support import need
 
-need("numpy", "torch", "onnxruntime", "onnx", "safetensors")
+from crowdperf.benchmarks.bert import model as bert
+from crowdperf.benchmarks.bert import network
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.model_facts import ModelFacts, read_model_facts
+from crowdperf.harness.datasets.squad import SquadSample
+from crowdperf.models import make_model as makemodel
+from crowdperf.models.make_model import ModelRequest
+from crowdperf.rules.benchmarks import record_of
 
-import numpy as np  # noqa: E402
-import torch  # noqa: E402
-
-from crowdperf.benchmarks.bert import model as bert  # noqa: E402
-from crowdperf.benchmarks.bert import network  # noqa: E402
-from crowdperf.harness.base.errors import HarnessError  # noqa: E402
-from crowdperf.harness.base.model_facts import ModelFacts, read_model_facts  # noqa: E402
-from crowdperf.harness.datasets.squad import SquadSample  # noqa: E402
-from crowdperf.models import make_model as makemodel  # noqa: E402
-from crowdperf.models.make_model import ModelRequest  # noqa: E402
-from crowdperf.rules.benchmarks import record_of  # noqa: E402
+need("onnxruntime", "onnx", "safetensors")
 
 SMALL = {
     "vocab_size": 50,

@@ -7,28 +7,27 @@ from pathlib import Path
 import harness_support
 import numpy as np
 import pytest
+import torch
 from made_sets import make_set
 
-harness_support.need("torch", "onnxruntime", "cv2", "pycocotools", "safetensors")
+from crowdperf.benchmarks.retinanet import model as retinanet
+from crowdperf.benchmarks.ssd_mobilenet import model as ssd_mobilenet
+from crowdperf.benchmarks.ssd_resnet34 import model as ssd_resnet34
+from crowdperf.harness.backends.onnxruntime.backend import open_backend
+from crowdperf.harness.base.architecture import architecture_of
+from crowdperf.harness.base.backend import BackendRequest
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.model_facts import ModelFacts, read_model_facts
+from crowdperf.harness.base.tensors import NetworkSpec
+from crowdperf.harness.detection.boxes import encode
+from crowdperf.harness.runner.registry import load_dataset
+from crowdperf.models.make_model import ModelRequest, build_modules, write_model
+from crowdperf.rules.benchmarks import record_of
+from crowdperf.standins.datasets import scenes
+from crowdperf.standins.fit_program import write_fitted
+from crowdperf.standins.fits import detection as fit_detection
 
-import torch  # noqa: E402
-
-from crowdperf.benchmarks.retinanet import model as retinanet  # noqa: E402
-from crowdperf.benchmarks.ssd_mobilenet import model as ssd_mobilenet  # noqa: E402
-from crowdperf.benchmarks.ssd_resnet34 import model as ssd_resnet34  # noqa: E402
-from crowdperf.harness.backends.onnxruntime.backend import open_backend  # noqa: E402
-from crowdperf.harness.base.architecture import architecture_of  # noqa: E402
-from crowdperf.harness.base.backend import BackendRequest  # noqa: E402
-from crowdperf.harness.base.errors import HarnessError  # noqa: E402
-from crowdperf.harness.base.model_facts import ModelFacts, read_model_facts  # noqa: E402
-from crowdperf.harness.base.tensors import NetworkSpec  # noqa: E402
-from crowdperf.harness.detection.boxes import encode  # noqa: E402
-from crowdperf.harness.runner.registry import load_dataset  # noqa: E402
-from crowdperf.models.make_model import ModelRequest, build_modules, write_model  # noqa: E402
-from crowdperf.rules.benchmarks import record_of  # noqa: E402
-from crowdperf.standins.datasets import scenes  # noqa: E402
-from crowdperf.standins.fit_program import write_fitted  # noqa: E402
-from crowdperf.standins.fits import detection as fit_detection  # noqa: E402
+harness_support.need("cv2", "pycocotools", "safetensors")
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -6,27 +6,26 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import onnxruntime
 import pytest
+import sklearn.metrics
+import torch
 from harness_support import need
 from made_sets import make_set
+from recipe_programs import program
 
-need("numpy", "torch", "onnx", "onnxruntime", "sklearn")
+from crowdperf.benchmarks.dlrm import model as dlrm
+from crowdperf.benchmarks.dlrm_v2 import model as dlrm_v2
+from crowdperf.harness.base.architecture import architecture_of
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.model_facts import ModelFacts, read_model_facts
+from crowdperf.harness.datasets import criteo
+from crowdperf.models.make_model import ModelRequest, build_modules, write_model
+from crowdperf.rules.benchmarks import record_of
+from crowdperf.standins.datasets import criteo as clicks
 
-import numpy as np  # noqa: E402
-import onnxruntime  # noqa: E402
-import sklearn.metrics  # noqa: E402
-import torch  # noqa: E402
-from recipe_programs import program  # noqa: E402
-
-from crowdperf.benchmarks.dlrm import model as dlrm  # noqa: E402
-from crowdperf.benchmarks.dlrm_v2 import model as dlrm_v2  # noqa: E402
-from crowdperf.harness.base.architecture import architecture_of  # noqa: E402
-from crowdperf.harness.base.errors import HarnessError  # noqa: E402
-from crowdperf.harness.base.model_facts import ModelFacts, read_model_facts  # noqa: E402
-from crowdperf.harness.datasets import criteo  # noqa: E402
-from crowdperf.models.make_model import ModelRequest, build_modules, write_model  # noqa: E402
-from crowdperf.rules.benchmarks import record_of  # noqa: E402
-from crowdperf.standins.datasets import criteo as clicks  # noqa: E402
+need("onnx")
 
 FORMS = {"dlrm": "one-hot", "dlrm_v2": "multi-hot"}
 

@@ -6,24 +6,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
+import torch
 from harness_support import need
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-need("numpy", "torch", "onnx", "onnxruntime", "tokenizers", "rouge_score", "nltk")
+from crowdperf.benchmarks.gptj import model as gptj
+from crowdperf.benchmarks.gptj import network as networks
+from crowdperf.benchmarks.gptj.beam_search import BeamSearch, SearchRules
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.model_facts import ModelFacts, read_model_facts
+from crowdperf.harness.base.tensors import Infer
+from crowdperf.harness.datasets import cnndm
+from crowdperf.harness.text.tokenizer import open_tokenizer
+from crowdperf.models.make_model import ModelRequest, write_model
 
-import onnxruntime  # noqa: E402
-import torch  # noqa: E402
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers  # noqa: E402
-
-from crowdperf.benchmarks.gptj import model as gptj  # noqa: E402
-from crowdperf.benchmarks.gptj import network as networks  # noqa: E402
-from crowdperf.benchmarks.gptj.beam_search import BeamSearch, SearchRules  # noqa: E402
-from crowdperf.harness.base.errors import HarnessError  # noqa: E402
-from crowdperf.harness.base.model_facts import ModelFacts, read_model_facts  # noqa: E402
-from crowdperf.harness.base.tensors import Infer  # noqa: E402
-from crowdperf.harness.datasets import cnndm  # noqa: E402
-from crowdperf.harness.text.tokenizer import open_tokenizer  # noqa: E402
-from crowdperf.models.make_model import ModelRequest, write_model  # noqa: E402
+need("onnx", "rouge_score", "nltk")
 
 torch.set_num_threads(1)
 # Recorded with transformers 5.23.0 (GPTJForCausalLM.generate, fp32, one prompt a call) and torch 2.13.0: weights of a

@@ -4,19 +4,18 @@ import json
 import math
 from pathlib import Path
 
+import cv2
+import numpy as np
 import pytest
 from harness_support import need
 
-need("numpy", "cv2", "PIL")
+from crowdperf.benchmarks.resnet50 import model as resnet50
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.model_facts import ModelFacts, read_model_facts
+from crowdperf.harness.datasets import imagenet
+from crowdperf.rules.benchmarks import record_of
 
-import cv2  # noqa: E402
-import numpy as np  # noqa: E402
-
-from crowdperf.benchmarks.resnet50 import model as resnet50  # noqa: E402
-from crowdperf.harness.base.errors import HarnessError  # noqa: E402
-from crowdperf.harness.base.model_facts import ModelFacts, read_model_facts  # noqa: E402
-from crowdperf.harness.datasets import imagenet  # noqa: E402
-from crowdperf.rules.benchmarks import record_of  # noqa: E402
+need("PIL")
 
 PUBLISHED = {"classes": 1001, "input_name": "input_tensor:0", "output": "label", "output_name": "ArgMax:0"}
 

@@ -3,19 +3,18 @@
 import harness_support
 import numpy as np
 import pytest
+import torch
 from made_sets import make_set
+from torch.nn import functional
 
-harness_support.need("torch", "onnxruntime")
+from crowdperf.benchmarks.rgat import model as rgat
+from crowdperf.benchmarks.rgat import network, sampling
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.model_facts import ModelFacts
+from crowdperf.harness.datasets import igbh
+from crowdperf.models.model_files import write_onnx
 
-import torch  # noqa: E402
-from torch.nn import functional  # noqa: E402
-
-from crowdperf.benchmarks.rgat import model as rgat  # noqa: E402
-from crowdperf.benchmarks.rgat import network, sampling  # noqa: E402
-from crowdperf.harness.base.errors import HarnessError  # noqa: E402
-from crowdperf.harness.base.model_facts import ModelFacts  # noqa: E402
-from crowdperf.harness.datasets import igbh  # noqa: E402
-from crowdperf.models.model_files import write_onnx  # noqa: E402
+harness_support.need("onnxruntime")
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 CONFIG = {"feature_count": 32, "width": 8, "heads": 2, "class_count": 320, "fan_out": [2, 3]}

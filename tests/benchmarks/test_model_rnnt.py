@@ -7,23 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
+import torch
 from harness_support import need
+from rnnt_waveforms import COUNT, waveform
 
-need("numpy", "torch", "onnx", "onnxruntime")
+from crowdperf.benchmarks.rnnt import model as rnnt
+from crowdperf.benchmarks.rnnt import network as networks
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.model_facts import ModelFacts, read_model_facts
+from crowdperf.harness.base.tensors import Infer
+from crowdperf.harness.datasets import librispeech
+from crowdperf.harness.media import audio_features
+from crowdperf.models.make_model import ModelRequest, build_modules, write_model
 
-import onnxruntime  # noqa: E402
-import torch  # noqa: E402
-from rnnt_waveforms import COUNT, waveform  # noqa: E402
-
-from crowdperf.benchmarks.rnnt import model as rnnt  # noqa: E402
-from crowdperf.benchmarks.rnnt import network as networks  # noqa: E402
-from crowdperf.harness.base.errors import HarnessError  # noqa: E402
-from crowdperf.harness.base.model_facts import ModelFacts, read_model_facts  # noqa: E402
-from crowdperf.harness.base.tensors import Infer  # noqa: E402
-from crowdperf.harness.datasets import librispeech  # noqa: E402
-from crowdperf.harness.media import audio_features  # noqa: E402
-from crowdperf.models.make_model import ModelRequest, build_modules, write_model  # noqa: E402
+need("onnx")
 
 torch.set_num_threads(1)
 RECORDED = Path(__file__).with_name("rnnt_features.npz")

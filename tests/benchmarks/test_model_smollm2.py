@@ -9,17 +9,16 @@ import zipfile
 import harness_support
 import numpy as np
 import pytest
+from recipe_programs import program
+from text_engines import tiny_model
 
-harness_support.need("numpy", "safetensors", "tokenizers", "torch", "gguf", "jinja2")
+from crowdperf.benchmarks.smollm2 import dataset as smollm2_data
+from crowdperf.benchmarks.smollm2.text import common_prefix, open_text
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.model_facts import read_model_facts
+from crowdperf.harness.text.engine import Answer, Finish
 
-from recipe_programs import program  # noqa: E402
-from text_engines import tiny_model  # noqa: E402
-
-from crowdperf.benchmarks.smollm2 import dataset as smollm2_data  # noqa: E402
-from crowdperf.benchmarks.smollm2.text import common_prefix, open_text  # noqa: E402
-from crowdperf.harness.base.errors import HarnessError  # noqa: E402
-from crowdperf.harness.base.model_facts import read_model_facts  # noqa: E402
-from crowdperf.harness.text.engine import Answer, Finish  # noqa: E402
+harness_support.need("safetensors", "tokenizers", "torch", "gguf", "jinja2")
 
 
 @pytest.fixture(scope="module")

@@ -9,26 +9,25 @@ b66003e1) on torchvision 0.28.0. Weights are those of `fill`, CLIP's rounded to 
 import harness_support
 import numpy as np
 import pytest
+import torch
+from PIL import Image
 
-harness_support.need("torch", "tokenizers", "scipy", "PIL", "safetensors")
+from crowdperf.benchmarks.stable_diffusion_xl import model as sdxl
+from crowdperf.benchmarks.stable_diffusion_xl import network, pictures, schedule
+from crowdperf.benchmarks.stable_diffusion_xl.clip_network import Clip, sizes_of
+from crowdperf.benchmarks.stable_diffusion_xl.inception import Inception
+from crowdperf.harness.base.checkpoints import read_checkpoint
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.model_facts import ModelFacts
+from crowdperf.harness.base.score import Score
+from crowdperf.harness.commands import accuracy_scores
+from crowdperf.harness.datasets import coco2014 as data
+from crowdperf.harness.media.clip_tokens import open_clip_tokenizer
+from crowdperf.harness.runner.accuracy import judge
+from crowdperf.models.model_files import write_safetensors
+from crowdperf.standins.tokenizers import write_clip
 
-import torch  # noqa: E402
-from PIL import Image  # noqa: E402
-
-from crowdperf.benchmarks.stable_diffusion_xl import model as sdxl  # noqa: E402
-from crowdperf.benchmarks.stable_diffusion_xl import network, pictures, schedule  # noqa: E402
-from crowdperf.benchmarks.stable_diffusion_xl.clip_network import Clip, sizes_of  # noqa: E402
-from crowdperf.benchmarks.stable_diffusion_xl.inception import Inception  # noqa: E402
-from crowdperf.harness.base.checkpoints import read_checkpoint  # noqa: E402
-from crowdperf.harness.base.errors import HarnessError  # noqa: E402
-from crowdperf.harness.base.model_facts import ModelFacts  # noqa: E402
-from crowdperf.harness.base.score import Score  # noqa: E402
-from crowdperf.harness.commands import accuracy_scores  # noqa: E402
-from crowdperf.harness.datasets import coco2014 as data  # noqa: E402
-from crowdperf.harness.media.clip_tokens import open_clip_tokenizer  # noqa: E402
-from crowdperf.harness.runner.accuracy import judge  # noqa: E402
-from crowdperf.models.model_files import write_safetensors  # noqa: E402
-from crowdperf.standins.tokenizers import write_clip  # noqa: E402
+harness_support.need("tokenizers", "scipy", "safetensors")
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

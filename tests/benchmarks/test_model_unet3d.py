@@ -5,29 +5,28 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import nibabel
+import numpy as np
+import onnxruntime
 import pytest
+import scipy.ndimage
+import scipy.signal
+import torch
 from harness_support import need
 from made_sets import make_set
 
-need("numpy", "scipy", "nibabel", "torch", "onnx", "onnxruntime")
+from crowdperf.benchmarks.unet3d import model as unet3d
+from crowdperf.benchmarks.unet3d import network as architecture
+from crowdperf.harness.base import checkpoints
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.model_facts import ModelFacts, read_model_facts
+from crowdperf.harness.datasets import kits19
+from crowdperf.harness.media import nifti
+from crowdperf.models.make_model import ModelRequest, build_modules, write_model
+from crowdperf.rules.benchmarks import record_of
+from crowdperf.standins.datasets import kits19 as made_kits19
 
-import nibabel  # noqa: E402
-import numpy as np  # noqa: E402
-import onnxruntime  # noqa: E402
-import scipy.ndimage  # noqa: E402
-import scipy.signal  # noqa: E402
-import torch  # noqa: E402
-
-from crowdperf.benchmarks.unet3d import model as unet3d  # noqa: E402
-from crowdperf.benchmarks.unet3d import network as architecture  # noqa: E402
-from crowdperf.harness.base import checkpoints  # noqa: E402
-from crowdperf.harness.base.errors import HarnessError  # noqa: E402
-from crowdperf.harness.base.model_facts import ModelFacts, read_model_facts  # noqa: E402
-from crowdperf.harness.datasets import kits19  # noqa: E402
-from crowdperf.harness.media import nifti  # noqa: E402
-from crowdperf.models.make_model import ModelRequest, build_modules, write_model  # noqa: E402
-from crowdperf.rules.benchmarks import record_of  # noqa: E402
-from crowdperf.standins.datasets import kits19 as made_kits19  # noqa: E402
+need("onnx")
 
 torch.set_num_threads(1)  # two threads on a busy machine wait for each other
 

@@ -3,26 +3,25 @@
 from dataclasses import replace
 from pathlib import Path
 
+import nibabel
+import numpy as np
+import onnxruntime
 import pytest
+import scipy.ndimage
+import torch
 from harness_support import need
 from made_sets import make_set
 
-need("numpy", "scipy", "nibabel", "torch", "onnx", "onnxruntime")
+from crowdperf.benchmarks.unet3d_brats import model as unet3d_brats
+from crowdperf.benchmarks.unet3d_brats import network as architecture
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.model_facts import ModelFacts, read_model_facts
+from crowdperf.harness.datasets import brats19
+from crowdperf.models.make_model import ModelRequest, build_modules, write_model
+from crowdperf.rules.benchmarks import record_of
+from crowdperf.standins.datasets import brats19 as made_brats19
 
-import nibabel  # noqa: E402
-import numpy as np  # noqa: E402
-import onnxruntime  # noqa: E402
-import scipy.ndimage  # noqa: E402
-import torch  # noqa: E402
-
-from crowdperf.benchmarks.unet3d_brats import model as unet3d_brats  # noqa: E402
-from crowdperf.benchmarks.unet3d_brats import network as architecture  # noqa: E402
-from crowdperf.harness.base.errors import HarnessError  # noqa: E402
-from crowdperf.harness.base.model_facts import ModelFacts, read_model_facts  # noqa: E402
-from crowdperf.harness.datasets import brats19  # noqa: E402
-from crowdperf.models.make_model import ModelRequest, build_modules, write_model  # noqa: E402
-from crowdperf.rules.benchmarks import record_of  # noqa: E402
-from crowdperf.standins.datasets import brats19 as made_brats19  # noqa: E402
+need("onnx")
 
 VOLUME = (32, 32, 24)
 

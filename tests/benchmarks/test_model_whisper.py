@@ -7,23 +7,22 @@ from types import SimpleNamespace
 import harness_support
 import numpy as np
 import pytest
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-harness_support.need("torch", "tokenizers", "mlperf_loadgen")
+from crowdperf.benchmarks.whisper import model as whisper
+from crowdperf.benchmarks.whisper import network
+from crowdperf.harness.base.errors import ConfigError, HarnessError
+from crowdperf.harness.base.model_facts import ModelFacts
+from crowdperf.harness.base.responses import ResponseSink
+from crowdperf.harness.base.tensors import TokenResponses
+from crowdperf.harness.datasets import whisper as data
+from crowdperf.harness.metrics import wer_whisper
+from crowdperf.harness.runner.components import require_fit
+from crowdperf.harness.runner.sut import batch_answer
+from crowdperf.rules.names import Scenario
 
-import torch  # noqa: E402
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers  # noqa: E402
-
-from crowdperf.benchmarks.whisper import model as whisper  # noqa: E402
-from crowdperf.benchmarks.whisper import network  # noqa: E402
-from crowdperf.harness.base.errors import ConfigError, HarnessError  # noqa: E402
-from crowdperf.harness.base.model_facts import ModelFacts  # noqa: E402
-from crowdperf.harness.base.responses import ResponseSink  # noqa: E402
-from crowdperf.harness.base.tensors import TokenResponses  # noqa: E402
-from crowdperf.harness.datasets import whisper as data  # noqa: E402
-from crowdperf.harness.metrics import wer_whisper  # noqa: E402
-from crowdperf.harness.runner.components import require_fit  # noqa: E402
-from crowdperf.harness.runner.sut import batch_answer  # noqa: E402
-from crowdperf.rules.names import Scenario  # noqa: E402
+harness_support.need("mlperf_loadgen")
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 TINY = {**network.CONFIGS["tiny"], "frame_count": 40, "mel_count": 8, "d_model": 16, "heads": 2, "ffn_dim": 24}

@@ -5,18 +5,17 @@ import json
 import harness_support
 import numpy as np
 import pytest
+import torch
 from made_sets import make_set
 
-harness_support.need("torch", "cv2", "pycocotools")
+from crowdperf.benchmarks.yolo import model as yolo
+from crowdperf.benchmarks.yolo import network
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.model_facts import ModelFacts
+from crowdperf.harness.runner.registry import load_dataset
+from crowdperf.rules.benchmarks import BENCHMARKS
 
-import torch  # noqa: E402
-
-from crowdperf.benchmarks.yolo import model as yolo  # noqa: E402
-from crowdperf.benchmarks.yolo import network  # noqa: E402
-from crowdperf.harness.base.errors import HarnessError  # noqa: E402
-from crowdperf.harness.base.model_facts import ModelFacts  # noqa: E402
-from crowdperf.harness.runner.registry import load_dataset  # noqa: E402
-from crowdperf.rules.benchmarks import BENCHMARKS  # noqa: E402
+harness_support.need("cv2", "pycocotools")
 
 TINY = dict(network.CONFIGS["tiny"])
 CLASSES = harness_support.SCRIPTS / "get-dataset-coco" / "classes.txt"

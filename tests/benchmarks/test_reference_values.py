@@ -6,19 +6,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+import reference_cases as cases
 from harness_support import need
 
-need("numpy", "cv2", "scipy")
+from crowdperf.benchmarks.ssd_mobilenet import model as ssd_mobilenet
+from crowdperf.benchmarks.ssd_resnet34 import model as ssd_resnet34
+from crowdperf.benchmarks.unet3d_brats import model as brats
+from crowdperf.harness.base.model_facts import ModelFacts
+from crowdperf.harness.datasets.brats19 import Scans
+from crowdperf.harness.datasets.images import ImageFile
+from crowdperf.harness.media import image_files
 
-import reference_cases as cases  # noqa: E402
-
-from crowdperf.benchmarks.ssd_mobilenet import model as ssd_mobilenet  # noqa: E402
-from crowdperf.benchmarks.ssd_resnet34 import model as ssd_resnet34  # noqa: E402
-from crowdperf.benchmarks.unet3d_brats import model as brats  # noqa: E402
-from crowdperf.harness.base.model_facts import ModelFacts  # noqa: E402
-from crowdperf.harness.datasets.brats19 import Scans  # noqa: E402
-from crowdperf.harness.datasets.images import ImageFile  # noqa: E402
-from crowdperf.harness.media import image_files  # noqa: E402
+need("cv2", "scipy")
 
 FACTS = {
     "ssd_resnet34": {

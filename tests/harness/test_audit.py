@@ -8,8 +8,10 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from harness_support import SOURCE, Ended, need, request, run_harness
+from recipe_programs import program
 
 from crowdperf.compliance.verification import verify_performance, verify_responses
 from crowdperf.harness.base.errors import HarnessError
@@ -18,10 +20,7 @@ from crowdperf.logs.layout import RunPaths
 from crowdperf.logs.run_log import read_detail_log, read_run_logs
 from crowdperf.rules.compliance import audit_values
 
-need("numpy", "mlperf_loadgen")
-
-import numpy as np  # noqa: E402
-from recipe_programs import program  # noqa: E402
+need("mlperf_loadgen")
 
 COUNT = 100
 

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 from harness_support import need
 
-(np,) = need("numpy")
+from crowdperf.harness.backends.neuron import layout
+from crowdperf.harness.backends.triton import repository
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.tensors import NetworkSpec, TensorSpec
+from crowdperf.models import neuron_inputs, triton_repository
+from crowdperf.rules.backends import BACKENDS, STAND_IN_BACKENDS, misfit, simulated
 
-from crowdperf.harness.backends.neuron import layout  # noqa: E402
-from crowdperf.harness.backends.triton import repository  # noqa: E402
-from crowdperf.harness.base.errors import HarnessError  # noqa: E402
-from crowdperf.harness.base.tensors import NetworkSpec, TensorSpec  # noqa: E402
-from crowdperf.models import neuron_inputs, triton_repository  # noqa: E402
-from crowdperf.rules.backends import BACKENDS, STAND_IN_BACKENDS, misfit, simulated  # noqa: E402
+(np,) = need("numpy")
 
 NAMES = ("input_ids", "input_mask", "segment_ids")
 BERT = NetworkSpec(

@@ -6,22 +6,21 @@ from dataclasses import replace
 from pathlib import Path
 
 import harness_support
+import numpy as np
+import onnxruntime
 import pytest
+from backend_toys import backend_request, toy_on_path
+from fake_nvml import FakeCudaDriver, Gpu
 
-harness_support.need("numpy", "torch", "onnx", "onnxruntime")
+from crowdperf.harness.backends.onnxruntime import backend
+from crowdperf.harness.backends.onnxruntime_tensorrt import backend as onnxruntime_tensorrt
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.tensors import NetworkSpec, TensorSpec
+from crowdperf.harness.watch import nvml
+from crowdperf.models import make_model as makemodel
+from crowdperf.models.make_model import ModelRequest
 
-import numpy as np  # noqa: E402
-import onnxruntime  # noqa: E402
-from backend_toys import backend_request, toy_on_path  # noqa: E402
-from fake_nvml import FakeCudaDriver, Gpu  # noqa: E402
-
-from crowdperf.harness.backends.onnxruntime import backend  # noqa: E402
-from crowdperf.harness.backends.onnxruntime_tensorrt import backend as onnxruntime_tensorrt  # noqa: E402
-from crowdperf.harness.base.errors import HarnessError  # noqa: E402
-from crowdperf.harness.base.tensors import NetworkSpec, TensorSpec  # noqa: E402
-from crowdperf.harness.watch import nvml  # noqa: E402
-from crowdperf.models import make_model as makemodel  # noqa: E402
-from crowdperf.models.make_model import ModelRequest  # noqa: E402
+harness_support.need("onnx")
 
 
 @pytest.fixture(scope="module")

@@ -5,27 +5,23 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import harness_support
+import numpy as np
+import onnx
+import onnxruntime
+import openvino
 import pytest
+from backend_toys import backend_request, toy_on_path
 
-harness_support.need("numpy", "torch", "onnx", "onnxruntime", "openvino")
-
-import numpy as np  # noqa: E402
-import onnx  # noqa: E402
-import onnxruntime  # noqa: E402
-import openvino  # noqa: E402
-from backend_toys import backend_request, toy_on_path  # noqa: E402
-
-from crowdperf.harness.backends.openvino import backend, library  # noqa: E402
-from crowdperf.harness.base.errors import HarnessError  # noqa: E402
-from crowdperf.harness.base.model_facts import file_sha256, read_model_facts  # noqa: E402
-from crowdperf.harness.runner import registry  # noqa: E402
-from crowdperf.models import make_model as makemodel  # noqa: E402
-from crowdperf.models import quantize  # noqa: E402
-from crowdperf.models.engines import build  # noqa: E402
-from crowdperf.models.engines.task import Task  # noqa: E402
-from crowdperf.models.make_model import ModelRequest  # noqa: E402
-from crowdperf.rules.backends import BACKENDS  # noqa: E402
+from crowdperf.harness.backends.openvino import backend, library
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.model_facts import file_sha256, read_model_facts
+from crowdperf.harness.runner import registry
+from crowdperf.models import make_model as makemodel
+from crowdperf.models import quantize
+from crowdperf.models.engines import build
+from crowdperf.models.engines.task import Task
+from crowdperf.models.make_model import ModelRequest
+from crowdperf.rules.backends import BACKENDS
 
 HAS_BF16 = "BF16" in openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
 

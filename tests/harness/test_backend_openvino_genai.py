@@ -2,21 +2,20 @@
 
 import contextlib
 
+import gguf_files
 import harness_support
 import numpy as np
 import pytest
+from text_engines import Told, answers_of, engine_request, prompts_of, tiny_model
 
-harness_support.need("numpy", "safetensors", "tokenizers", "torch", "openvino_genai", "gguf")
+from crowdperf.harness.backends.openvino_genai import engine as openvino_genai
+from crowdperf.harness.backends.torch_llm import engine as torch_llm
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.text.engine import Finish, Prompt, Request
+from crowdperf.harness.text.request import TextRequest
+from crowdperf.rules.record import Sampling
 
-import gguf_files  # noqa: E402
-from text_engines import Told, answers_of, engine_request, prompts_of, tiny_model  # noqa: E402
-
-from crowdperf.harness.backends.openvino_genai import engine as openvino_genai  # noqa: E402
-from crowdperf.harness.backends.torch_llm import engine as torch_llm  # noqa: E402
-from crowdperf.harness.base.errors import HarnessError  # noqa: E402
-from crowdperf.harness.text.engine import Finish, Prompt, Request  # noqa: E402
-from crowdperf.harness.text.request import TextRequest  # noqa: E402
-from crowdperf.rules.record import Sampling  # noqa: E402
+harness_support.need("tokenizers")
 
 
 @pytest.fixture(scope="module")

@@ -3,21 +3,20 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import harness_support
+import numpy as np
 import pytest
+import torch
+from backend_toys import backend_request, toy_on_path
 
-harness_support.need("numpy", "torch", "safetensors")
+from crowdperf.harness.backends.pytorch import backend
+from crowdperf.harness.base import torch_cuda
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.tensors import NetworkSpec, TensorSpec
+from crowdperf.harness.watch import processor
+from crowdperf.models import make_model as makemodel
+from crowdperf.models.make_model import ModelRequest
 
-import numpy as np  # noqa: E402
-import torch  # noqa: E402
-from backend_toys import backend_request, toy_on_path  # noqa: E402
-
-from crowdperf.harness.backends.pytorch import backend  # noqa: E402
-from crowdperf.harness.base import torch_cuda  # noqa: E402
-from crowdperf.harness.base.errors import HarnessError  # noqa: E402
-from crowdperf.harness.base.tensors import NetworkSpec, TensorSpec  # noqa: E402
-from crowdperf.harness.watch import processor  # noqa: E402
-from crowdperf.models import make_model as makemodel  # noqa: E402
-from crowdperf.models.make_model import ModelRequest  # noqa: E402
+harness_support.need("safetensors")
 
 
 @pytest.fixture(scope="module")

@@ -5,25 +5,21 @@ import importlib.util
 import json
 from types import SimpleNamespace
 
-import harness_support
+import onnx
 import pytest
+import torch
+from backend_toys import backend_request, toy_on_path
 
-harness_support.need("numpy", "torch", "onnx", "onnxruntime")
-
-import onnx  # noqa: E402
-import torch  # noqa: E402
-from backend_toys import backend_request, toy_on_path  # noqa: E402
-
-from crowdperf.harness.backends.tensorrt import backend  # noqa: E402
-from crowdperf.harness.base.errors import HarnessError  # noqa: E402
-from crowdperf.harness.base.model_facts import read_model_facts  # noqa: E402
-from crowdperf.harness.runner import registry  # noqa: E402
-from crowdperf.models import make_model as makemodel  # noqa: E402
-from crowdperf.models import quantize  # noqa: E402
-from crowdperf.models.engines import build, with_tensorrt  # noqa: E402
-from crowdperf.models.engines.task import Task, parse_sizes  # noqa: E402
-from crowdperf.models.make_model import ModelRequest  # noqa: E402
-from crowdperf.rules.backends import BACKENDS  # noqa: E402
+from crowdperf.harness.backends.tensorrt import backend
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.model_facts import read_model_facts
+from crowdperf.harness.runner import registry
+from crowdperf.models import make_model as makemodel
+from crowdperf.models import quantize
+from crowdperf.models.engines import build, with_tensorrt
+from crowdperf.models.engines.task import Task, parse_sizes
+from crowdperf.models.make_model import ModelRequest
+from crowdperf.rules.backends import BACKENDS
 
 HAS_RTX = importlib.util.find_spec("tensorrt_rtx") is not None
 HAS_TENSORRT = importlib.util.find_spec("tensorrt") is not None

@@ -7,19 +7,18 @@ import math
 import harness_support
 import numpy as np
 import pytest
+import torch
+from safetensors.numpy import load_file
+from text_engines import Told, answers_of, engine_request, prompts_of, tiny_model
 
-harness_support.need("numpy", "safetensors", "tokenizers", "torch")
+from crowdperf.harness.backends.torch_llm import engine as torch_llm
+from crowdperf.harness.backends.torch_llm.llama import Llama, frequencies, open_llama, read_config
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.text.engine import Finish, Prompt, Request
+from crowdperf.harness.text.request import TextRequest
+from crowdperf.rules.record import Sampling
 
-import torch  # noqa: E402
-from safetensors.numpy import load_file  # noqa: E402
-from text_engines import Told, answers_of, engine_request, prompts_of, tiny_model  # noqa: E402
-
-from crowdperf.harness.backends.torch_llm import engine as torch_llm  # noqa: E402
-from crowdperf.harness.backends.torch_llm.llama import Llama, frequencies, open_llama, read_config  # noqa: E402
-from crowdperf.harness.base.errors import HarnessError  # noqa: E402
-from crowdperf.harness.text.engine import Finish, Prompt, Request  # noqa: E402
-from crowdperf.harness.text.request import TextRequest  # noqa: E402
-from crowdperf.rules.record import Sampling  # noqa: E402
+harness_support.need("tokenizers")
 
 SCALED = {
     "rope_type": "llama3",

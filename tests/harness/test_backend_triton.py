@@ -16,18 +16,18 @@ from typing import Any
 import pytest
 from harness_support import SOURCE, need, request
 
-(np,) = need("numpy")
+from crowdperf.harness.backends.triton import repository, serve, server
+from crowdperf.harness.base import server_supervisor, supervised_server
+from crowdperf.harness.base.errors import ConfigError, HarnessError
+from crowdperf.harness.base.server_settings import ServingRequest
+from crowdperf.harness.base.tensors import NetworkSpec, TensorSpec
+from crowdperf.harness.runner.config import KnownNames, parse_run_config
+from crowdperf.harness.runner.server_layouts import largest_request, resolve_serving, served_layouts
+from crowdperf.harness.runner.shape_search import Layout
+from crowdperf.rules.backends import misfit
+from crowdperf.rules.names import Scenario
 
-from crowdperf.harness.backends.triton import repository, serve, server  # noqa: E402
-from crowdperf.harness.base import server_supervisor, supervised_server  # noqa: E402
-from crowdperf.harness.base.errors import ConfigError, HarnessError  # noqa: E402
-from crowdperf.harness.base.server_settings import ServingRequest  # noqa: E402
-from crowdperf.harness.base.tensors import NetworkSpec, TensorSpec  # noqa: E402
-from crowdperf.harness.runner.config import KnownNames, parse_run_config  # noqa: E402
-from crowdperf.harness.runner.server_layouts import largest_request, resolve_serving, served_layouts  # noqa: E402
-from crowdperf.harness.runner.shape_search import Layout  # noqa: E402
-from crowdperf.rules.backends import misfit  # noqa: E402
-from crowdperf.rules.names import Scenario  # noqa: E402
+(np,) = need("numpy")
 
 FAKE = Path(__file__).with_name("fake_triton.py")
 KNOWN = KnownNames(models=("digits",), backends=("triton",))

@@ -10,22 +10,21 @@ from dataclasses import replace
 from pathlib import Path
 
 import harness_support
+import numpy as np
+import openvino
 import pytest
 
-harness_support.need("numpy", "torch", "safetensors", "onnx", "onnxruntime", "openvino")
+from crowdperf import benchmarks
+from crowdperf.harness.base.backend import BackendRequest
+from crowdperf.harness.base.model_facts import ModelFacts, read_model_facts
+from crowdperf.harness.runner.registry import load_backend
+from crowdperf.models import make_model
+from crowdperf.models.engines import build
+from crowdperf.models.engines.task import Task
+from crowdperf.models.make_model import ModelRequest
+from crowdperf.rules.benchmarks import RECORDS
 
-import numpy as np  # noqa: E402
-import openvino  # noqa: E402
-
-from crowdperf import benchmarks  # noqa: E402
-from crowdperf.harness.base.backend import BackendRequest  # noqa: E402
-from crowdperf.harness.base.model_facts import ModelFacts, read_model_facts  # noqa: E402
-from crowdperf.harness.runner.registry import load_backend  # noqa: E402
-from crowdperf.models import make_model  # noqa: E402
-from crowdperf.models.engines import build  # noqa: E402
-from crowdperf.models.engines.task import Task  # noqa: E402
-from crowdperf.models.make_model import ModelRequest  # noqa: E402
-from crowdperf.rules.benchmarks import RECORDS  # noqa: E402
+harness_support.need("safetensors", "onnx", "onnxruntime")
 
 BENCHMARKS = Path(benchmarks.__file__).parent
 ARCHITECTURES = sorted(path.parent.name for path in BENCHMARKS.glob("*/network.py"))

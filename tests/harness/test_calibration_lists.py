@@ -5,20 +5,19 @@ import shutil
 import wave
 from pathlib import Path
 
+import numpy as np
 import pytest
 from harness_support import need
 
-need("numpy", "nibabel")
+from crowdperf.harness.base import calibration_lists
+from crowdperf.harness.base.calibration_lists import OFFICIAL, official_list
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.model_facts import CalibrationSource, parse_model_facts
+from crowdperf.harness.datasets import brats19, coco, digits, imagenet, kits19, librispeech, openimages, squad
+from crowdperf.harness.runner import registry
+from crowdperf.models.calibration_samples import Choice, choose
 
-import numpy as np  # noqa: E402
-
-from crowdperf.harness.base import calibration_lists  # noqa: E402
-from crowdperf.harness.base.calibration_lists import OFFICIAL, official_list  # noqa: E402
-from crowdperf.harness.base.errors import HarnessError  # noqa: E402
-from crowdperf.harness.base.model_facts import CalibrationSource, parse_model_facts  # noqa: E402
-from crowdperf.harness.datasets import brats19, coco, digits, imagenet, kits19, librispeech, openimages, squad  # noqa: E402
-from crowdperf.harness.runner import registry  # noqa: E402
-from crowdperf.models.calibration_samples import Choice, choose  # noqa: E402
+need("nibabel")
 
 COUNTS = {
     "brats_cal_images_list.txt": 40, "coco_cal_images_list.txt": 500, "cal_image_list_option_1.txt": 500,

@@ -4,15 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
-from harness_support import need
 
-need("numpy")
-
-from crowdperf.harness.base.dataset import require_answers  # noqa: E402
-from crowdperf.harness.base.errors import HarnessError  # noqa: E402
-from crowdperf.harness.datasets.parts import sample_folder  # noqa: E402
-from crowdperf.harness.datasets.tokenised import open_dataset  # noqa: E402
-from crowdperf.rules.names import Mode  # noqa: E402
+from crowdperf.harness.base.dataset import require_answers
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.datasets.parts import sample_folder
+from crowdperf.harness.datasets.tokenised import open_dataset
+from crowdperf.rules.names import Mode
 
 
 def write(folder: Path, *rows: object, facts: dict | None = None) -> Path:

@@ -1,17 +1,14 @@
 """Anchors, decoding, suppression and response rows of the detection models."""
 
-import harness_support
 import numpy as np
 import pytest
 
-harness_support.need("numpy")
-
-from crowdperf.benchmarks.retinanet import model as retinanet  # noqa: E402
-from crowdperf.benchmarks.ssd_mobilenet import model as ssd_mobilenet  # noqa: E402
-from crowdperf.benchmarks.ssd_resnet34 import model as ssd_resnet34  # noqa: E402
-from crowdperf.harness.base.model_facts import ModelFacts  # noqa: E402
-from crowdperf.harness.detection import boxes as d  # noqa: E402
-from crowdperf.harness.detection import ssd  # noqa: E402
+from crowdperf.benchmarks.retinanet import model as retinanet
+from crowdperf.benchmarks.ssd_mobilenet import model as ssd_mobilenet
+from crowdperf.benchmarks.ssd_resnet34 import model as ssd_resnet34
+from crowdperf.harness.base.model_facts import ModelFacts
+from crowdperf.harness.detection import boxes as d
+from crowdperf.harness.detection import ssd
 
 NOTHING = d.Detections(np.zeros((0, 4), dtype=np.float32), np.zeros(0, dtype=np.float32), np.zeros(0, dtype=np.int64))
 """What is found in an empty image."""

@@ -9,23 +9,22 @@ from pathlib import Path
 
 import pytest
 from harness_support import TIMEOUT_S, need, request, run_harness
+from test_failures import ENVIRONMENT
+from test_harness_runs import Digits, digits  # noqa: F401 - a fixture
 
-need("numpy", "mlperf_loadgen", "onnx", "onnxruntime")
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.runner.config import KnownNames, parse_run_config
+from crowdperf.harness.runner.effective import require_same_settings
+from crowdperf.harness.runner.settings import Circumstances, Origin, Setting, Settings, Shape, WarmUp, resolve
+from crowdperf.harness.runner.user_conf import effective, parse
+from crowdperf.logs.layout import RunPaths
+from crowdperf.logs.run_log import Json, read_run_logs
+from crowdperf.rules.benchmarks import record_of
+from crowdperf.rules.compliance import audit_values
+from crowdperf.rules.names import Scenario
+from crowdperf.rules.record import ALL_SCENARIOS
 
-from test_failures import ENVIRONMENT  # noqa: E402
-from test_harness_runs import Digits, digits  # noqa: E402, F401 - a fixture
-
-from crowdperf.harness.base.errors import HarnessError  # noqa: E402
-from crowdperf.harness.runner.config import KnownNames, parse_run_config  # noqa: E402
-from crowdperf.harness.runner.effective import require_same_settings  # noqa: E402
-from crowdperf.harness.runner.settings import Circumstances, Origin, Setting, Settings, Shape, WarmUp, resolve  # noqa: E402
-from crowdperf.harness.runner.user_conf import effective, parse  # noqa: E402
-from crowdperf.logs.layout import RunPaths  # noqa: E402
-from crowdperf.logs.run_log import Json, read_run_logs  # noqa: E402
-from crowdperf.rules.benchmarks import record_of  # noqa: E402
-from crowdperf.rules.compliance import audit_values  # noqa: E402
-from crowdperf.rules.names import Scenario  # noqa: E402
-from crowdperf.rules.record import ALL_SCENARIOS  # noqa: E402
+need("mlperf_loadgen", "onnxruntime")
 
 EVERY_LINE = """
 *.*.max_duration = 90000

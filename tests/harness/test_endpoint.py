@@ -9,21 +9,17 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
-from harness_support import need
 from stub_openai import MODEL, Stub, answer_tokens, running_stub, word, write_tokenizer
 
-need("numpy", "tokenizers")
-
-import numpy as np  # noqa: E402
-
-from crowdperf.harness.backends.endpoint import connections, conversation  # noqa: E402
-from crowdperf.harness.backends.endpoint.engine import EndpointEngine, open_engine  # noqa: E402
-from crowdperf.harness.base.errors import ConfigError, HarnessError  # noqa: E402
-from crowdperf.harness.base.model_facts import ModelFacts  # noqa: E402
-from crowdperf.harness.text.engine import Answer, EngineRequest, Finish, Prompt, Request, Tokens  # fmt: skip  # noqa: E402
-from crowdperf.harness.text.request import Endpoint, TextRequest  # noqa: E402
-from crowdperf.rules.record import Sampling  # noqa: E402
+from crowdperf.harness.backends.endpoint import connections, conversation
+from crowdperf.harness.backends.endpoint.engine import EndpointEngine, open_engine
+from crowdperf.harness.base.errors import ConfigError, HarnessError
+from crowdperf.harness.base.model_facts import ModelFacts
+from crowdperf.harness.text.engine import Answer, EngineRequest, Finish, Prompt, Request, Tokens  # fmt: skip
+from crowdperf.harness.text.request import Endpoint, TextRequest
+from crowdperf.rules.record import Sampling
 
 SECRET = "sk-very-secret-key"
 NUMBERS = itertools.count()

@@ -5,15 +5,11 @@ import threading
 from pathlib import Path
 
 import pytest
-from harness_support import need
+from stub_openai import running_stub, write_tokenizer
+from test_endpoint import asked, assert_right, open_engine, run
 
-need("numpy", "tokenizers")
-
-from stub_openai import running_stub, write_tokenizer  # noqa: E402
-from test_endpoint import asked, assert_right, open_engine, run  # noqa: E402
-
-from crowdperf.harness.backends.endpoint import connections  # noqa: E402
-from crowdperf.harness.backends.endpoint.connections import FEWEST, MOST, ConnectWindow  # noqa: E402
+from crowdperf.harness.backends.endpoint import connections
+from crowdperf.harness.backends.endpoint.connections import FEWEST, MOST, ConnectWindow
 
 
 def test_the_window_grows_with_each_quick_connection_and_begins_anew_after_a_slow_one(

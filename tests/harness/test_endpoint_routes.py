@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 from certificates import HOST, authority
 from harness_support import need
+from stub_openai import Stub, running_stub, write_tokenizer
+from test_endpoint import SECRET, asked, assert_right, open_engine, run
+
+from crowdperf.harness.base.errors import HarnessError
 
 need("numpy", "tokenizers")
-
-from stub_openai import Stub, running_stub, write_tokenizer  # noqa: E402
-from test_endpoint import SECRET, asked, assert_right, open_engine, run  # noqa: E402
-
-from crowdperf.harness.base.errors import HarnessError  # noqa: E402
 
 
 async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -4,26 +4,25 @@ import json
 import re
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from harness_support import need
 
-need("numpy", "tokenizers")
+from crowdperf.call.model_server import ServerProblem, choose_model, error_text
+from crowdperf.harness.backends.endpoint.address import Key, parse_address
+from crowdperf.harness.backends.endpoint.answers import AnswerError, Collector
+from crowdperf.harness.backends.endpoint.conversation import pause_s
+from crowdperf.harness.backends.endpoint.request_body import BodyMaker, Field, Form, fields_of, forms_of, named_in
+from crowdperf.harness.backends.endpoint.settings import in_flight, resolve_client
+from crowdperf.harness.backends.endpoint.token_count import require_text
+from crowdperf.harness.base.errors import ConfigError, HarnessError
+from crowdperf.harness.text.engine import Finish, Prompt
+from crowdperf.harness.text.request import Endpoint, TextRequest
+from crowdperf.kit.event_stream import DONE, EventStream, StreamError
+from crowdperf.rules.benchmarks import RECORDS
+from crowdperf.rules.record import Sampling
 
-import numpy as np  # noqa: E402
-
-from crowdperf.call.model_server import ServerProblem, choose_model, error_text  # noqa: E402
-from crowdperf.harness.backends.endpoint.address import Key, parse_address  # noqa: E402
-from crowdperf.harness.backends.endpoint.answers import AnswerError, Collector  # noqa: E402
-from crowdperf.harness.backends.endpoint.conversation import pause_s  # noqa: E402
-from crowdperf.harness.backends.endpoint.request_body import BodyMaker, Field, Form, fields_of, forms_of, named_in  # noqa: E402
-from crowdperf.harness.backends.endpoint.settings import in_flight, resolve_client  # noqa: E402
-from crowdperf.harness.backends.endpoint.token_count import require_text  # noqa: E402
-from crowdperf.harness.base.errors import ConfigError, HarnessError  # noqa: E402
-from crowdperf.harness.text.engine import Finish, Prompt  # noqa: E402
-from crowdperf.harness.text.request import Endpoint, TextRequest  # noqa: E402
-from crowdperf.kit.event_stream import DONE, EventStream, StreamError  # noqa: E402
-from crowdperf.rules.benchmarks import RECORDS  # noqa: E402
-from crowdperf.rules.record import Sampling  # noqa: E402
+need("tokenizers")
 
 TEXT = "日本 naïve 😀 ß"
 

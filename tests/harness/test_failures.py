@@ -15,20 +15,19 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
 from harness_support import SOURCE, TIMEOUT_S, Ended, need, request
+from test_harness_runs import Digits, digits, write_linear_model  # noqa: F401 - a fixture
 
-need("numpy", "mlperf_loadgen", "onnx", "onnxruntime")
+from crowdperf.harness.base import environment_errors
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.runner.run import perform, read_config
+from crowdperf.logs.layout import RunPaths
+from crowdperf.rules.names import Mode
 
-import numpy as np  # noqa: E402
-import onnx  # noqa: E402
-from test_harness_runs import Digits, digits, write_linear_model  # noqa: E402, F401 - a fixture
-
-from crowdperf.harness.base import environment_errors  # noqa: E402
-from crowdperf.harness.base.errors import HarnessError  # noqa: E402
-from crowdperf.harness.runner.run import perform, read_config  # noqa: E402
-from crowdperf.logs.layout import RunPaths  # noqa: E402
-from crowdperf.rules.names import Mode  # noqa: E402
+need("mlperf_loadgen", "onnxruntime")
 
 SHORT = {"min_duration_ms": 150, "threads": 1, "instances": 1, "batch_size": 8}
 MEBIBYTE = 1 << 20

@@ -6,13 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import fault_runs
 import pytest
-from harness_support import need
 from test_failures import ENVIRONMENT
-
-need("numpy", "mlperf_loadgen")
-
-import fault_runs  # noqa: E402
 
 
 @pytest.fixture(scope="module")

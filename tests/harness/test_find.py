@@ -8,18 +8,14 @@ from array import array
 from dataclasses import replace
 
 import pytest
-from harness_support import need
+from harness_support import request
 
-need("numpy", "mlperf_loadgen")
-
-from harness_support import request  # noqa: E402
-
-from crowdperf.harness.find import record  # noqa: E402
-from crowdperf.harness.find.lateness import Answered, LateCount, allowed_late, most_queries  # noqa: E402
-from crowdperf.harness.find.plans import BOUNDS, MAX_RUNS, TOLERANCE, Overrides, make_plan  # noqa: E402
-from crowdperf.harness.find.probe_run import Verdict  # noqa: E402
-from crowdperf.harness.find.record import Probe, inputs_of, unfinished, write  # noqa: E402
-from crowdperf.harness.find.search import (  # fmt: skip  # noqa: E402
+from crowdperf.harness.find import record
+from crowdperf.harness.find.lateness import Answered, LateCount, allowed_late, most_queries
+from crowdperf.harness.find.plans import BOUNDS, MAX_RUNS, TOLERANCE, Overrides, make_plan
+from crowdperf.harness.find.probe_run import Verdict
+from crowdperf.harness.find.record import Probe, inputs_of, unfinished, write
+from crowdperf.harness.find.search import (  # fmt: skip
     HighestRate,
     Kind,
     Length,
@@ -30,8 +26,8 @@ from crowdperf.harness.find.search import (  # fmt: skip  # noqa: E402
     first_step_fits,
     next_step,
 )
-from crowdperf.harness.runner.config import KnownNames, parse_run_config  # noqa: E402
-from crowdperf.rules.names import ExecutionMode  # noqa: E402
+from crowdperf.harness.runner.config import KnownNames, parse_run_config
+from crowdperf.rules.names import ExecutionMode
 
 PROBE, CONFIRMATION = Kind.PROBE, Kind.CONFIRMATION
 OPEN = Overrides(limit_ms=15.0, target_qps=None, min_duration_ms=None, min_query_count=None)

@@ -10,14 +10,13 @@ from pathlib import Path
 
 import pytest
 from harness_support import TIMEOUT_S, need, request, run_harness
+from test_harness_runs import RAISING_BACKEND, SLOW_BACKEND, Digits, digits, with_backend
 
-need("numpy", "mlperf_loadgen", "onnx", "onnxruntime")
+from crowdperf.logs.layout import RunPaths
+from crowdperf.logs.run_log import read_run_logs
+from crowdperf.rules.names import Scenario
 
-from test_harness_runs import RAISING_BACKEND, SLOW_BACKEND, Digits, digits, with_backend  # noqa: E402
-
-from crowdperf.logs.layout import RunPaths  # noqa: E402
-from crowdperf.logs.run_log import read_run_logs  # noqa: E402
-from crowdperf.rules.names import Scenario  # noqa: E402
+need("mlperf_loadgen", "onnxruntime")
 
 __all__ = ["digits"]  # a fixture
 

@@ -2,20 +2,16 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
-from harness_support import need
 
-need("numpy")
-
-import numpy as np  # noqa: E402
-
-from crowdperf.benchmarks.digits.model import open_model  # noqa: E402
-from crowdperf.harness.base.errors import HarnessError  # noqa: E402
-from crowdperf.harness.base.model_facts import ModelFacts, parse_model_facts  # noqa: E402
-from crowdperf.harness.base.score import Score  # noqa: E402
-from crowdperf.harness.datasets.digits import open_dataset  # noqa: E402
-from crowdperf.harness.metrics import top1  # noqa: E402
-from crowdperf.harness.runner.accuracy import ResponseLog, all_passed, judge, official_targets  # noqa: E402
+from crowdperf.benchmarks.digits.model import open_model
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.model_facts import ModelFacts, parse_model_facts
+from crowdperf.harness.base.score import Score
+from crowdperf.harness.datasets.digits import open_dataset
+from crowdperf.harness.metrics import top1
+from crowdperf.harness.runner.accuracy import ResponseLog, all_passed, judge, official_targets
 
 
 def logits(best: int) -> bytes:

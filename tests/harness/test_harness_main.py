@@ -3,9 +3,9 @@
 import pytest
 from harness_support import need
 
-need("numpy")
+from crowdperf.harness.__main__ import tell_result
 
-from crowdperf.harness.__main__ import tell_result  # noqa: E402
+need("numpy")
 
 LABEL = "test run, not a valid MLPerf result"
 LATENCY = {"p99_ns": 1}

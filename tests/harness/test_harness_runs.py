@@ -7,20 +7,19 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
 from harness_support import SOURCE, Ended, copy_harness, need, request, run_harness
+from onnx import TensorProto, helper, numpy_helper
+from recipe_programs import program
 
-need("numpy", "mlperf_loadgen", "onnx", "onnxruntime")
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.runner.run import perform, read_config
+from crowdperf.logs.layout import RunPaths
+from crowdperf.logs.run_log import read_run_logs
 
-import numpy as np  # noqa: E402
-import onnx  # noqa: E402
-from onnx import TensorProto, helper, numpy_helper  # noqa: E402
-from recipe_programs import program  # noqa: E402
-
-from crowdperf.harness.base.errors import HarnessError  # noqa: E402
-from crowdperf.harness.runner.run import perform, read_config  # noqa: E402
-from crowdperf.logs.layout import RunPaths  # noqa: E402
-from crowdperf.logs.run_log import read_run_logs  # noqa: E402
+need("mlperf_loadgen", "onnxruntime")
 
 SCENARIOS = ("SingleStream", "MultiStream", "Offline", "Server")
 VALIDATION = 300

@@ -6,13 +6,13 @@ from dataclasses import replace
 import pytest
 from harness_support import need, request
 
-need("numpy")
+from crowdperf.harness.base.errors import ConfigError
+from crowdperf.harness.runner.config import KnownNames, parse_run_config
+from crowdperf.harness.runner.query_memory import expected_memory_bytes, require_memory
+from crowdperf.harness.runner.settings import Circumstances, Origin, Setting, Settings, Shape, WarmUp, resolve
+from crowdperf.rules.benchmarks import record_of
 
-from crowdperf.harness.base.errors import ConfigError  # noqa: E402
-from crowdperf.harness.runner.config import KnownNames, parse_run_config  # noqa: E402
-from crowdperf.harness.runner.query_memory import expected_memory_bytes, require_memory  # noqa: E402
-from crowdperf.harness.runner.settings import Circumstances, Origin, Setting, Settings, Shape, WarmUp, resolve  # noqa: E402
-from crowdperf.rules.benchmarks import record_of  # noqa: E402
+need("numpy")
 
 PLACE = Circumstances(rules=record_of("digits"), user_lines={}, dataset_count=500)
 SHAPE = Shape(

@@ -8,17 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
-from harness_support import SOURCE, need
+from harness_support import SOURCE
 
-need("numpy")
-
-import numpy as np  # noqa: E402
-
-from crowdperf.harness.base.errors import HarnessError  # noqa: E402
-from crowdperf.harness.base.store import INDEX_FILE, Store, open_store, read_chunk_index, write_chunk  # noqa: E402
-from crowdperf.harness.commands import preprocess  # noqa: E402
-from crowdperf.harness.datasets import digits  # noqa: E402
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.store import INDEX_FILE, Store, open_store, read_chunk_index, write_chunk
+from crowdperf.harness.commands import preprocess
+from crowdperf.harness.datasets import digits
 
 
 def digits_folder(folder: Path, count: int = 10, seed: int = 1) -> Path:

@@ -7,20 +7,16 @@ import threading
 import time
 from dataclasses import replace
 
+import numpy as np
 import pytest
-from harness_support import need
 
-need("numpy")
-
-import numpy as np  # noqa: E402
-
-from crowdperf.harness.base.errors import HarnessError  # noqa: E402
-from crowdperf.harness.base.failures import Failures  # noqa: E402
-from crowdperf.harness.base.responses import ResponseSink  # noqa: E402
-from crowdperf.harness.base.tensors import NetworkSpec, Rows, TensorSpec  # noqa: E402
-from crowdperf.harness.runner.qsl import DenseLibrary, PinnedLibrary, RaggedLibrary  # noqa: E402
-from crowdperf.harness.runner.sut import Work, chunked, multi_inline, queued, single_inline, split  # noqa: E402
-from crowdperf.harness.watch.progress import Counts  # noqa: E402
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.failures import Failures
+from crowdperf.harness.base.responses import ResponseSink
+from crowdperf.harness.base.tensors import NetworkSpec, Rows, TensorSpec
+from crowdperf.harness.runner.qsl import DenseLibrary, PinnedLibrary, RaggedLibrary
+from crowdperf.harness.runner.sut import Work, chunked, multi_inline, queued, single_inline, split
+from crowdperf.harness.watch.progress import Counts
 
 COUNT = 50
 SPEC = TensorSpec(name="y", dtype="float32", shape=(2,))

@@ -7,27 +7,23 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
-from harness_support import need
 
-need("numpy")
-
-import numpy as np  # noqa: E402
-
-from crowdperf.harness.base.cores import Core, physical_cores, share_out  # noqa: E402
-from crowdperf.harness.base.errors import ConfigError, OutOfDeviceMemory  # noqa: E402
-from crowdperf.harness.base.failures import Failures  # noqa: E402
-from crowdperf.harness.base.responses import ResponseSink  # noqa: E402
-from crowdperf.harness.base.tensors import TensorSpec  # noqa: E402
-from crowdperf.harness.runner import shape_search  # noqa: E402
-from crowdperf.harness.runner.components import search_of  # noqa: E402
-from crowdperf.harness.runner.qsl import DenseLibrary  # noqa: E402
-from crowdperf.harness.runner.shape_search import BestShape, Layout, Search, cpu_layouts, find_shape, gpu_layouts  # noqa: E402
-from crowdperf.harness.runner.sut import Work  # noqa: E402
-from crowdperf.harness.runner.warmup import Latency  # noqa: E402
-from crowdperf.harness.watch.progress import Counts  # noqa: E402
-from crowdperf.rules.benchmarks import RECORDS  # noqa: E402
-from crowdperf.rules.names import Scenario  # noqa: E402
+from crowdperf.harness.base.cores import Core, physical_cores, share_out
+from crowdperf.harness.base.errors import ConfigError, OutOfDeviceMemory
+from crowdperf.harness.base.failures import Failures
+from crowdperf.harness.base.responses import ResponseSink
+from crowdperf.harness.base.tensors import TensorSpec
+from crowdperf.harness.runner import shape_search
+from crowdperf.harness.runner.components import search_of
+from crowdperf.harness.runner.qsl import DenseLibrary
+from crowdperf.harness.runner.shape_search import BestShape, Layout, Search, cpu_layouts, find_shape, gpu_layouts
+from crowdperf.harness.runner.sut import Work
+from crowdperf.harness.runner.warmup import Latency
+from crowdperf.harness.watch.progress import Counts
+from crowdperf.rules.benchmarks import RECORDS
+from crowdperf.rules.names import Scenario
 
 pytestmark = pytest.mark.alone
 SPEC = TensorSpec(name="y", dtype="float32", shape=())

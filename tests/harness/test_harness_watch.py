@@ -22,16 +22,16 @@ from typing import Any
 import harness_support
 import pytest
 
-harness_support.need("numpy")
+from crowdperf.harness.runner import metadata_json
+from crowdperf.harness.watch import machine, measuring, monitor, pressure, processes, progress
+from crowdperf.harness.watch import owner as owner_of
+from crowdperf.harness.watch.machine import GpuFacts
+from crowdperf.harness.watch.monitor import LoadRecord, Monitor, Reading, Samples, make_row
+from crowdperf.harness.watch.nvml import GpuLoad
+from crowdperf.harness.watch.progress import Counts, Expectation, Meter, Moment
+from crowdperf.harness.watch.silence import Silence, silence_limit_s
 
-from crowdperf.harness.runner import metadata_json  # noqa: E402
-from crowdperf.harness.watch import machine, measuring, monitor, pressure, processes, progress  # noqa: E402
-from crowdperf.harness.watch import owner as owner_of  # noqa: E402
-from crowdperf.harness.watch.machine import GpuFacts  # noqa: E402
-from crowdperf.harness.watch.monitor import LoadRecord, Monitor, Reading, Samples, make_row  # noqa: E402
-from crowdperf.harness.watch.nvml import GpuLoad  # noqa: E402
-from crowdperf.harness.watch.progress import Counts, Expectation, Meter, Moment  # noqa: E402
-from crowdperf.harness.watch.silence import Silence, silence_limit_s  # noqa: E402
+harness_support.need("numpy")
 
 
 def expectation(at_least_s: float = 60.0, at_least_samples: int = 100) -> Expectation:

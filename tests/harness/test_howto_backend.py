@@ -4,15 +4,14 @@ import json
 import re
 from pathlib import Path
 
+import onnx
 import pytest
 from harness_support import copy_harness, need, request, run_harness
+from test_harness_runs import Digits, digits  # noqa: F401 - a fixture
 
-need("numpy", "mlperf_loadgen", "onnx")
+from crowdperf.harness.runner import registry
 
-import onnx  # noqa: E402
-from test_harness_runs import Digits, digits  # noqa: E402, F401 - a fixture
-
-from crowdperf.harness.runner import registry  # noqa: E402
+need("mlperf_loadgen")
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "howto" / "add-backend.md").read_text(encoding="utf-8")
 

@@ -5,16 +5,12 @@ import threading
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
-from harness_support import need
 
-need("numpy")
-
-import numpy as np  # noqa: E402
-
-from crowdperf.harness.backends.scripted.engine import Pace, ScriptedEngine, made_answer  # noqa: E402
-from crowdperf.harness.text.engine import Prompt, Request  # noqa: E402
-from crowdperf.rules.record import Sampling  # noqa: E402
+from crowdperf.harness.backends.scripted.engine import Pace, ScriptedEngine, made_answer
+from crowdperf.harness.text.engine import Prompt, Request
+from crowdperf.rules.record import Sampling
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "howto" / "add-backend.md"
 LIMIT_S = 10.0

@@ -4,16 +4,13 @@ import re
 from pathlib import Path
 
 import pytest
-from harness_support import need
 from recipe_loader import recipe_meta
 
-need("numpy", "mlperf_loadgen")
-
-from crowdperf.harness.find import plans, session  # noqa: E402
-from crowdperf.harness.runner import shape_search  # noqa: E402
-from crowdperf.logs.rates import LONGER_PART, LOWER_PART  # noqa: E402
-from crowdperf.rules.names import ExecutionMode  # noqa: E402
-from crowdperf.rules.query_counts import SERVER_QUERY_COUNT  # noqa: E402
+from crowdperf.harness.find import plans, session
+from crowdperf.harness.runner import shape_search
+from crowdperf.logs.rates import LONGER_PART, LOWER_PART
+from crowdperf.rules.names import ExecutionMode
+from crowdperf.rules.query_counts import SERVER_QUERY_COUNT
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = " ".join((ROOT / "docs" / "howto" / "tune.md").read_text(encoding="utf-8").split())

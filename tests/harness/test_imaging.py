@@ -3,17 +3,13 @@ OpenCV."""
 
 from pathlib import Path
 
+import cv2
+import numpy as np
 import pytest
-from harness_support import need
+from PIL import Image as Pillow
 
-need("numpy", "cv2", "PIL")
-
-import cv2  # noqa: E402
-import numpy as np  # noqa: E402
-from PIL import Image as Pillow  # noqa: E402
-
-from crowdperf.harness.base.errors import HarnessError  # noqa: E402
-from crowdperf.harness.media import image_files  # noqa: E402
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.media import image_files
 
 
 def picture(height: int, width: int, seed: int = 0):

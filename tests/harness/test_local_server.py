@@ -14,11 +14,11 @@ from pathlib import Path
 import harness_support
 import pytest
 
-harness_support.need("numpy")
+from crowdperf.harness.watch import localserver, pressure
+from crowdperf.harness.watch.localserver import ServerPlace
+from crowdperf.harness.watch.processes import process_rows
 
-from crowdperf.harness.watch import localserver, pressure  # noqa: E402
-from crowdperf.harness.watch.localserver import ServerPlace  # noqa: E402
-from crowdperf.harness.watch.processes import process_rows  # noqa: E402
+harness_support.need("numpy")
 
 V4, V6 = frozenset({"127.0.0.1"}), frozenset({"::1"})
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"

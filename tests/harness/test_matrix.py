@@ -2,18 +2,17 @@
 
 from pathlib import Path
 
+import matrix
 import pytest
 from harness_support import need
+from matrix import Agreement, Cell, Outcome, benchmark_name, cells_of, part_that_agrees
+from matrix_inputs import MAKERS, Workshop
 
-need("numpy", "mlperf_loadgen", "onnx", "onnxruntime", "torch", "safetensors", "PIL")
+from crowdperf.rules.backends import BACKENDS
+from crowdperf.rules.benchmarks import RECORDS
+from crowdperf.rules.names import Mode, Scenario
 
-import matrix  # noqa: E402
-from matrix import Agreement, Cell, Outcome, benchmark_name, cells_of, part_that_agrees  # noqa: E402
-from matrix_inputs import MAKERS, Workshop  # noqa: E402
-
-from crowdperf.rules.backends import BACKENDS  # noqa: E402
-from crowdperf.rules.benchmarks import RECORDS  # noqa: E402
-from crowdperf.rules.names import Mode, Scenario  # noqa: E402
+need("mlperf_loadgen", "onnx", "onnxruntime", "torch", "safetensors", "PIL")
 
 QUICK = ("digits",)
 """Models whose cells run each time."""

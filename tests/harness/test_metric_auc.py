@@ -4,14 +4,10 @@ import re
 
 import numpy as np
 import pytest
-from harness_support import need
+from scores import auc_cases
+from scores.agreement import check
 
-need("numpy")
-
-from scores import auc_cases  # noqa: E402
-from scores.agreement import check  # noqa: E402
-
-from crowdperf.harness.metrics import auc  # noqa: E402
+from crowdperf.harness.metrics import auc
 
 
 @pytest.mark.parametrize("name", auc_cases.CASES)

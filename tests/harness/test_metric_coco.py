@@ -6,14 +6,13 @@ import re
 import numpy as np
 import pytest
 from harness_support import need
+from scores import coco_cases
+from scores.agreement import check
 
-need("numpy", "pycocotools")
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.metrics import coco
 
-from scores import coco_cases  # noqa: E402
-from scores.agreement import check  # noqa: E402
-
-from crowdperf.harness.base.errors import HarnessError  # noqa: E402
-from crowdperf.harness.metrics import coco  # noqa: E402
+need("pycocotools")
 
 
 @pytest.mark.parametrize("name", coco_cases.CASES)

@@ -4,15 +4,11 @@ import re
 
 import numpy as np
 import pytest
-from harness_support import need
+from scores import dice_cases
+from scores.agreement import check
 
-need("numpy")
-
-from scores import dice_cases  # noqa: E402
-from scores.agreement import check  # noqa: E402
-
-from crowdperf.harness.base.errors import HarnessError  # noqa: E402
-from crowdperf.harness.metrics import dice  # noqa: E402
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.metrics import dice
 
 _PATTERN = re.compile(r"Accuracy\:\s*mean\s*=\s*([\d\.]+).*")  # the checkers'
 _SLOW = [name for name in dice_cases.BRATS_CASES if name not in ("real format", "ties")]  # 64 MB a response

@@ -10,13 +10,10 @@ import logging
 
 import numpy as np
 import pytest
-from harness_support import need
 
-need("numpy")
-
-from crowdperf.harness.base.errors import HarnessError  # noqa: E402
-from crowdperf.harness.metrics import exact_match, graders  # noqa: E402
-from crowdperf.harness.metrics.graders import HARMONY_GRADERS, Grade, grade_formula, grader_of  # noqa: E402
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.metrics import exact_match, graders
+from crowdperf.harness.metrics.graders import HARMONY_GRADERS, Grade, grade_formula, grader_of
 
 RIGHT, WRONG, OPEN = Grade.RIGHT, Grade.WRONG, Grade.OPEN
 

@@ -5,15 +5,14 @@ import re
 
 import pytest
 from harness_support import need
+from scores import rouge_cases
+from scores.agreement import check
+from scores.case import recorded
 
-need("numpy", "rouge_score", "nltk")
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.metrics import rouge
 
-from scores import rouge_cases  # noqa: E402
-from scores.agreement import check  # noqa: E402
-from scores.case import recorded  # noqa: E402
-
-from crowdperf.harness.base.errors import HarnessError  # noqa: E402
-from crowdperf.harness.metrics import rouge  # noqa: E402
+need("rouge_score", "nltk")
 
 _PATTERNS = {  # the checkers'
     "ROUGE1": r".*'rouge1':\s+'?([\d.]+)'?.*",

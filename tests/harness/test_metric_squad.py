@@ -4,15 +4,11 @@ import re
 
 import numpy as np
 import pytest
-from harness_support import need
+from scores import squad_cases
+from scores.agreement import check
 
-need("numpy")
-
-from scores import squad_cases  # noqa: E402
-from scores.agreement import check  # noqa: E402
-
-from crowdperf.harness.base.errors import HarnessError  # noqa: E402
-from crowdperf.harness.metrics import squad  # noqa: E402
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.metrics import squad
 
 # the checkers' pattern (tools/submission/submission_checker/constants.py, ACC_PATTERN)
 _PATTERN = re.compile(r"^{[\"\']exact_match[\"\']\:\s*[\d\.]+,\s*[\"\']f1[\"\']\:\s*([\d\.]+)}")

@@ -3,12 +3,8 @@
 import re
 
 import pytest
-from harness_support import need
-
-need("numpy")
-
-from scores import top1_cases  # noqa: E402
-from scores.agreement import check  # noqa: E402
+from scores import top1_cases
+from scores.agreement import check
 
 
 @pytest.mark.parametrize("name", top1_cases.CASES)

@@ -4,14 +4,10 @@ import random
 import re
 
 import pytest
-from harness_support import need
+from scores import wer_cases
+from scores.agreement import check
 
-need("numpy")
-
-from scores import wer_cases  # noqa: E402
-from scores.agreement import check  # noqa: E402
-
-from crowdperf.harness.metrics import wer  # noqa: E402
+from crowdperf.harness.metrics import wer
 
 
 @pytest.mark.parametrize("name", wer_cases.CASES)

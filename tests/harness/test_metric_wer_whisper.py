@@ -4,11 +4,10 @@ import re
 
 import pytest
 from harness_support import need
+from scores import whisper_cases
+from scores.agreement import check
 
-need("numpy", "whisper_normalizer")
-
-from scores import whisper_cases  # noqa: E402
-from scores.agreement import check  # noqa: E402
+need("whisper_normalizer")
 
 
 @pytest.mark.parametrize("name", whisper_cases.CASES)

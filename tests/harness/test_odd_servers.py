@@ -4,12 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from harness_support import need
-
-need("numpy", "tokenizers")
-
-from odd_servers import COUNT, RIGHT, ROWS, Odd, measured, table, write_model  # noqa: E402
-from stub_openai import running_stub  # noqa: E402
+from odd_servers import COUNT, RIGHT, ROWS, Odd, measured, table, write_model
+from stub_openai import running_stub
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "odd-servers.md"
 MIN_ROWS = 60

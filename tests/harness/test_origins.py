@@ -6,23 +6,22 @@ import json
 from pathlib import Path
 from types import SimpleNamespace
 
+import cv2
+import numpy as np
+import onnx
 import pytest
 from harness_support import need, request, run_harness
 
-need("numpy", "cv2", "onnx", "onnxruntime", "mlperf_loadgen")
+from crowdperf.harness.base.dataset import DatasetFacts
+from crowdperf.harness.base.model_facts import file_sha256, read_model_facts
+from crowdperf.harness.datasets import imagenet
+from crowdperf.harness.runner import loadgen_run
+from crowdperf.models.model_json import describe_files, write_model_info
+from crowdperf.rules.backends import BACKENDS
+from crowdperf.rules.benchmarks import RECORDS
+from crowdperf.rules.names import Mode
 
-import cv2  # noqa: E402
-import numpy as np  # noqa: E402
-import onnx  # noqa: E402
-
-from crowdperf.harness.base.dataset import DatasetFacts  # noqa: E402
-from crowdperf.harness.base.model_facts import file_sha256, read_model_facts  # noqa: E402
-from crowdperf.harness.datasets import imagenet  # noqa: E402
-from crowdperf.harness.runner import loadgen_run  # noqa: E402
-from crowdperf.models.model_json import describe_files, write_model_info  # noqa: E402
-from crowdperf.rules.backends import BACKENDS  # noqa: E402
-from crowdperf.rules.benchmarks import RECORDS  # noqa: E402
-from crowdperf.rules.names import Mode  # noqa: E402
+need("onnxruntime", "mlperf_loadgen")
 
 OWN = "own model (not the published file)"
 

@@ -9,21 +9,20 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
+import torch
 from harness_support import TIMEOUT_S, need, request
+from pinned_runs import Linear
 
-need("numpy", "torch", "mlperf_loadgen", "onnxruntime")
+from crowdperf.harness.backends.onnxruntime import backend as onnxruntime
+from crowdperf.harness.backends.pytorch import backend as pytorch
+from crowdperf.harness.backends.tensorrt import backend as tensorrt
+from crowdperf.harness.base import torch_cuda
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.runner.components import sample_memory_of
 
-import numpy as np  # noqa: E402
-import torch  # noqa: E402
-from pinned_runs import Linear  # noqa: E402
-
-from crowdperf.harness.backends.onnxruntime import backend as onnxruntime  # noqa: E402
-from crowdperf.harness.backends.pytorch import backend as pytorch  # noqa: E402
-from crowdperf.harness.backends.tensorrt import backend as tensorrt  # noqa: E402
-from crowdperf.harness.base import torch_cuda  # noqa: E402
-from crowdperf.harness.base.errors import HarnessError  # noqa: E402
-from crowdperf.harness.runner.components import sample_memory_of  # noqa: E402
+need("mlperf_loadgen")
 
 COUNT = 40
 IMAGES = np.random.default_rng(1).integers(0, 17, (COUNT, 8, 8), dtype=np.uint8)

@@ -5,11 +5,11 @@ import random
 import pytest
 from harness_support import need
 
-need("numpy", "tokenizers")
+from crowdperf.harness.backends.endpoint.client import parsed
+from crowdperf.harness.backends.endpoint.response_reader import NotHttp, ResponseReader
+from crowdperf.kit.event_stream import DONE, EventStream
 
-from crowdperf.harness.backends.endpoint.client import parsed  # noqa: E402
-from crowdperf.harness.backends.endpoint.response_reader import NotHttp, ResponseReader  # noqa: E402
-from crowdperf.kit.event_stream import DONE, EventStream  # noqa: E402
+need("numpy", "tokenizers")
 
 TEXT = "日本 naïve 😀 \r\n ß"
 HEAD = b"HTTP/1.1 200 OK\r\n"

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 from harness_support import need, request, run_harness
+from test_harness_runs import Digits, digits  # noqa: F401 - a fixture
 
-need("numpy", "mlperf_loadgen", "onnx", "onnxruntime")
+from crowdperf.harness.runner.config import KnownNames, RunConfig, parse_run_config
+from crowdperf.harness.runner.shapes import FILE, FORMAT, purpose, read_shape, shape_file
 
-from test_harness_runs import Digits, digits  # noqa: E402, F401 - a fixture
-
-from crowdperf.harness.runner.config import KnownNames, RunConfig, parse_run_config  # noqa: E402
-from crowdperf.harness.runner.shapes import FILE, FORMAT, purpose, read_shape, shape_file  # noqa: E402
+need("mlperf_loadgen", "onnxruntime")
 
 KNOWN = KnownNames(models=("digits",), backends=("null",))
 

@@ -9,21 +9,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 from harness_support import need, run_harness
+from text_benchmarks import BENCHMARKS, COUNT, make_model, text_request, write_data
 
-need("numpy", "mlperf_loadgen", "tokenizers", "safetensors", "rouge_score", "nltk")
+from crowdperf.compliance.answer_checks import verify_answers, verify_lengths
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.model_facts import read_model_facts
+from crowdperf.harness.datasets.parts import sample_folder
+from crowdperf.harness.runner import registry
+from crowdperf.harness.text.engine import Answer, Finish
+from crowdperf.harness.text.tokenizer import open_tokenizer
+from crowdperf.logs.score_lines import parse_scores
+from crowdperf.rules.benchmarks import record_of
+from crowdperf.rules.names import Mode, parse_scenario
 
-from text_benchmarks import BENCHMARKS, COUNT, make_model, text_request, write_data  # noqa: E402
-
-from crowdperf.compliance.answer_checks import verify_answers, verify_lengths  # noqa: E402
-from crowdperf.harness.base.errors import HarnessError  # noqa: E402
-from crowdperf.harness.base.model_facts import read_model_facts  # noqa: E402
-from crowdperf.harness.datasets.parts import sample_folder  # noqa: E402
-from crowdperf.harness.runner import registry  # noqa: E402
-from crowdperf.harness.text.engine import Answer, Finish  # noqa: E402
-from crowdperf.harness.text.tokenizer import open_tokenizer  # noqa: E402
-from crowdperf.logs.score_lines import parse_scores  # noqa: E402
-from crowdperf.rules.benchmarks import record_of  # noqa: E402
-from crowdperf.rules.names import Mode, parse_scenario  # noqa: E402
+need("mlperf_loadgen", "tokenizers", "safetensors", "rouge_score", "nltk")
 
 SHORT = {"min_duration_ms": 200, "min_query_count": 20}
 

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 from harness_support import need, run_harness
+from text_toys import COUNT, add_parrot, parrot_request
 
 need("numpy", "mlperf_loadgen")
-
-from text_toys import COUNT, add_parrot, parrot_request  # noqa: E402
 
 SHORT = {"min_duration_ms": 100, "min_query_count": 20}
 

@@ -5,20 +5,17 @@ import json
 from types import SimpleNamespace
 
 import pytest
-from harness_support import need, request
+from harness_support import request
+from test_text_sut import answer, sut_of
 
-need("numpy")
-
-from test_text_sut import answer, sut_of  # noqa: E402
-
-from crowdperf.harness.base.errors import ConfigError, HarnessError  # noqa: E402
-from crowdperf.harness.runner import loadgen_run  # noqa: E402
-from crowdperf.harness.runner.config import KnownNames, parse_run_config  # noqa: E402
-from crowdperf.harness.runner.settings import Circumstances, Origin, Setting, WarmUp  # noqa: E402
-from crowdperf.harness.runner.text_settings import LATENCY_MARGIN, resolve_text  # noqa: E402
-from crowdperf.harness.runner.text_warmup import Plan, warm_up  # noqa: E402
-from crowdperf.rules.names import Mode, Scenario  # noqa: E402
-from crowdperf.rules.record import Generation, Recipes, Record, Sampling, Span, TokenLimits  # noqa: E402
+from crowdperf.harness.base.errors import ConfigError, HarnessError
+from crowdperf.harness.runner import loadgen_run
+from crowdperf.harness.runner.config import KnownNames, parse_run_config
+from crowdperf.harness.runner.settings import Circumstances, Origin, Setting, WarmUp
+from crowdperf.harness.runner.text_settings import LATENCY_MARGIN, resolve_text
+from crowdperf.harness.runner.text_warmup import Plan, warm_up
+from crowdperf.rules.names import Mode, Scenario
+from crowdperf.rules.record import Generation, Recipes, Record, Sampling, Span, TokenLimits
 
 GENERATION = Generation(sampling=Sampling(max_tokens=8), longest_prompt=16, server=TokenLimits(ttft_ms=50, tpot_ms=20))
 MEASURED = WarmUp(query_latency_ms=100.0, samples_per_second=40.0)

@@ -5,18 +5,14 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness_support import need
+import numpy as np
+from text_engines import Told
 
-need("numpy")
-
-import numpy as np  # noqa: E402
-from text_engines import Told  # noqa: E402
-
-from crowdperf.harness.base.model_facts import ModelFacts  # noqa: E402
-from crowdperf.harness.text.engine import EngineRequest, Finish, Prompt, Request, Tokens  # noqa: E402
-from crowdperf.harness.text.request import TextRequest  # noqa: E402
-from crowdperf.harness.text.step_driver import Progress, StepEngine  # noqa: E402
-from crowdperf.rules.record import Sampling  # noqa: E402
+from crowdperf.harness.base.model_facts import ModelFacts
+from crowdperf.harness.text.engine import EngineRequest, Finish, Prompt, Request, Tokens
+from crowdperf.harness.text.request import TextRequest
+from crowdperf.harness.text.step_driver import Progress, StepEngine
+from crowdperf.rules.record import Sampling
 
 
 class IdleSteps:

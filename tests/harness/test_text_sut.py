@@ -10,21 +10,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
-from harness_support import need
 
-need("numpy")
-
-import numpy as np  # noqa: E402
-
-from crowdperf.harness.base.errors import HarnessError  # noqa: E402
-from crowdperf.harness.base.failures import Failures  # noqa: E402
-from crowdperf.harness.base.responses import ResponseSink  # noqa: E402
-from crowdperf.harness.runner.text_sut import PromptLibrary, TextSut, TextWork  # noqa: E402
-from crowdperf.harness.text.engine import Answer, Finish, Prompt, Request  # noqa: E402
-from crowdperf.harness.text.tally import Ended, Tally, bar_width, lengths_record, percentile  # noqa: E402
-from crowdperf.harness.text.tokenizer import end_tokens  # noqa: E402
-from crowdperf.harness.watch.silence import Silence, silence_ends  # noqa: E402
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.failures import Failures
+from crowdperf.harness.base.responses import ResponseSink
+from crowdperf.harness.runner.text_sut import PromptLibrary, TextSut, TextWork
+from crowdperf.harness.text.engine import Answer, Finish, Prompt, Request
+from crowdperf.harness.text.tally import Ended, Tally, bar_width, lengths_record, percentile
+from crowdperf.harness.text.tokenizer import end_tokens
+from crowdperf.harness.watch.silence import Silence, silence_ends
 
 COUNT = 10
 IDS = np.array([7, 8, 9], np.int32)

@@ -11,14 +11,11 @@ from harness_support import need
 from made_sets import make_set
 from squad_texts import NOT_ASSIGNED, POOLS, articles, text, vocabulary
 
-need("numpy")
-
-
-from crowdperf.benchmarks.bert.model import open_model  # noqa: E402
-from crowdperf.harness.base.errors import HarnessError  # noqa: E402
-from crowdperf.harness.base.model_facts import ModelFacts  # noqa: E402
-from crowdperf.harness.datasets.squad import SquadDataset, open_dataset  # noqa: E402
-from crowdperf.harness.media.tokenization_squad import (  # noqa: E402
+from crowdperf.benchmarks.bert.model import open_model
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.model_facts import ModelFacts
+from crowdperf.harness.datasets.squad import SquadDataset, open_dataset
+from crowdperf.harness.media.tokenization_squad import (
     WordPieces,
     cut_windows,
     read_vocabulary,

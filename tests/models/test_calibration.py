@@ -5,27 +5,24 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import harness_support
+import numpy as np
+import onnx
+import onnxruntime
 import pytest
+from backend_toys import toy_on_path
+from recipe_programs import program
 
-harness_support.need("numpy", "onnx", "onnxruntime", "torch")
-
-import numpy as np  # noqa: E402
-import onnx  # noqa: E402
-import onnxruntime  # noqa: E402
-from backend_toys import toy_on_path  # noqa: E402
-from recipe_programs import program  # noqa: E402
-
-from crowdperf.benchmarks.digits import model as digits  # noqa: E402
-from crowdperf.harness.backends.onnxruntime import backend  # noqa: E402
-from crowdperf.harness.base.backend import BackendRequest  # noqa: E402
-from crowdperf.harness.base.errors import HarnessError  # noqa: E402
-from crowdperf.harness.base.model_facts import CalibrationSource, read_model_facts  # noqa: E402
-from crowdperf.harness.datasets.digits import open_dataset  # noqa: E402
-from crowdperf.harness.runner import components  # noqa: E402
-from crowdperf.harness.watch import processor  # noqa: E402
-from crowdperf.models import calibrate, model_json, quantize  # noqa: E402
-from crowdperf.models import make_model as makemodel  # noqa: E402
-from crowdperf.models.calibration import (  # noqa: E402
+from crowdperf.benchmarks.digits import model as digits
+from crowdperf.harness.backends.onnxruntime import backend
+from crowdperf.harness.base.backend import BackendRequest
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.model_facts import CalibrationSource, read_model_facts
+from crowdperf.harness.datasets.digits import open_dataset
+from crowdperf.harness.runner import components
+from crowdperf.harness.watch import processor
+from crowdperf.models import calibrate, model_json, quantize
+from crowdperf.models import make_model as makemodel
+from crowdperf.models.calibration import (
     METHODS,
     Calibration,
     Observed,
@@ -35,9 +32,9 @@ from crowdperf.models.calibration import (  # noqa: E402
     read_calibration,
     write_calibration,
 )
-from crowdperf.models.calibration_samples import choose_samples  # noqa: E402
-from crowdperf.models.make_model import ModelRequest  # noqa: E402
-from crowdperf.rules.backends import BACKENDS  # noqa: E402
+from crowdperf.models.calibration_samples import choose_samples
+from crowdperf.models.make_model import ModelRequest
+from crowdperf.rules.backends import BACKENDS
 
 SCRIPTS = harness_support.SCRIPTS
 

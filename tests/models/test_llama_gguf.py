@@ -2,21 +2,17 @@
 
 import json
 
-import harness_support
+import gguf
+import gguf_files
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
+from tokenizers import Tokenizer
 
-harness_support.need("numpy", "safetensors", "tokenizers", "gguf")
-
-import gguf  # noqa: E402
-import gguf_files  # noqa: E402
-from safetensors.numpy import load_file  # noqa: E402
-from tokenizers import Tokenizer  # noqa: E402
-
-from crowdperf.harness.base.errors import HarnessError  # noqa: E402
-from crowdperf.harness.base.model_facts import file_sha256, read_model_facts  # noqa: E402
-from crowdperf.models import llama_gguf  # noqa: E402
-from crowdperf.standins import tiny_llama  # noqa: E402
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.model_facts import file_sha256, read_model_facts
+from crowdperf.models import llama_gguf
+from crowdperf.standins import tiny_llama
 
 SIZES = {"vocab": 300, "hidden": 32, "layers": 2, "heads": 4, "kv_heads": 2}
 

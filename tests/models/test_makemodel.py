@@ -4,21 +4,20 @@ import json
 from pathlib import Path
 
 import harness_support
+import numpy as np
+import onnxruntime
 import pytest
+import torch
+from backend_toys import toy_on_path
+from safetensors.torch import load_file
 
-harness_support.need("numpy", "torch", "safetensors", "onnx", "onnxruntime")
+from crowdperf.harness.base.architecture import architecture_of
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.model_facts import file_sha256, read_model_facts
+from crowdperf.models import make_model as makemodel
+from crowdperf.models.make_model import ModelRequest
 
-import numpy as np  # noqa: E402
-import onnxruntime  # noqa: E402
-import torch  # noqa: E402
-from backend_toys import toy_on_path  # noqa: E402
-from safetensors.torch import load_file  # noqa: E402
-
-from crowdperf.harness.base.architecture import architecture_of  # noqa: E402
-from crowdperf.harness.base.errors import HarnessError  # noqa: E402
-from crowdperf.harness.base.model_facts import file_sha256, read_model_facts  # noqa: E402
-from crowdperf.models import make_model as makemodel  # noqa: E402
-from crowdperf.models.make_model import ModelRequest  # noqa: E402
+harness_support.need("onnx")
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -2,19 +2,18 @@
 
 import json
 
+import numpy as np
 import pytest
+import torch
 from harness_support import need
 
-need("numpy", "torch", "safetensors")
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.score import Score
+from crowdperf.harness.base.tensors import NetworkSpec, TensorSpec
+from crowdperf.models.make_model import ModelRequest, build_modules
+from crowdperf.standins import fit_program
 
-import numpy as np  # noqa: E402
-import torch  # noqa: E402
-
-from crowdperf.harness.base.errors import HarnessError  # noqa: E402
-from crowdperf.harness.base.score import Score  # noqa: E402
-from crowdperf.harness.base.tensors import NetworkSpec, TensorSpec  # noqa: E402
-from crowdperf.models.make_model import ModelRequest, build_modules  # noqa: E402
-from crowdperf.standins import fit_program  # noqa: E402
+need("safetensors")
 
 
 class Doubling:

@@ -12,6 +12,13 @@ import pytest
 
 REQUIRE_VARIABLE = "CROWDPERF_REQUIRE_HARNESS"
 WITHOUT_TORCH_VARIABLE = "CROWDPERF_WITHOUT_TORCH"
+LIBRARIES = (
+    "PIL", "aiohttp", "cv2", "gguf", "mlperf_loadgen", "nibabel", "nltk", "numpy", "onnx", "onnxruntime", "openvino",
+    "openvino_genai", "pycocotools", "rouge_score", "safetensors", "scipy", "sklearn", "tokenizers", "torch",
+    "whisper_normalizer",
+)  # fmt: skip
+"""What tests of the harness may import at their top: tests/conftest.py skips the file where one is absent. `need` is
+for what is imported later."""
 
 
 def need(*names: str) -> tuple[ModuleType, ...]:
