@@ -13,7 +13,7 @@ import pytest
 REQUIRE_VARIABLE = "CROWDPERF_REQUIRE_HARNESS"
 WITHOUT_TORCH_VARIABLE = "CROWDPERF_WITHOUT_TORCH"
 LIBRARIES = (
-    "PIL", "aiohttp", "cv2", "gguf", "mlperf_loadgen", "nibabel", "nltk", "numpy", "onnx", "onnxruntime", "openvino",
+    "PIL", "cv2", "gguf", "mlperf_loadgen", "nibabel", "nltk", "numpy", "onnx", "onnxruntime", "openvino",
     "openvino_genai", "pycocotools", "rouge_score", "safetensors", "scipy", "sklearn", "tokenizers", "torch",
     "whisper_normalizer",
 )  # fmt: skip
