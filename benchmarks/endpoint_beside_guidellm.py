@@ -141,7 +141,7 @@ class Bench:
         counted = sorted((one["prompt_tokens"], one["output_tokens"]) for one in answered)
         lengths = (len(one.tokens) for one in self.prompts if one.tokens is not None)
         if counted != (wanted := sorted((length, self.given.tokens) for length in lengths)):
-            print(f"guidellm counted (prompt, answer) tokens {counted}; sent were {wanted}", file=sys.stderr)
+            print(f"guidellm counted (prompt, answer) tokens {counted}, but sent were {wanted}", file=sys.stderr)
             raise SystemExit(2)
         ttfts = [one["time_to_first_token_ms"] for one in answered]
         return Seen(statistics.median(ttfts), metrics["output_tokens_per_second"]["successful"]["mean"])
@@ -212,13 +212,13 @@ def main() -> int:
     if given.prompts % 2 == 0:
         raise SystemExit("--prompts must be odd: of an even number LoadGen's p50 is the larger one of the middle two")
     if len(cores) < 2:
-        raise SystemExit("the server and the load generators need a core each; this process may use one only")
+        raise SystemExit("the server and the load generators need a core each, but this process may use one only")
     facts = read_model_facts(None, given.model_info)
     samples = FirstOf(registry.load_dataset_of(MODEL).open_dataset(given.dataset), given.prompts)
     library = PromptLibrary(samples, registry.load_text(MODEL).open_text(facts).prompts)
     library.load(range(library.count))
     prompts = tuple(library.prompts[number] for number in range(library.count))
-    print(f"load of the machine before: {os.getloadavg()[0]:.1f}; guidellm is the base", flush=True)
+    print(f"load of the machine before: {os.getloadavg()[0]:.1f}. Guidellm is the base", flush=True)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         given.guidellm = given.guidellm or installed(folder / "guidellm-env")

@@ -219,7 +219,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--requests", type=int, default=0, help="for the memory; 0 leaves it out")
+    parser.add_argument("--requests", type=int, default=0, help="for the memory (0 leaves it out)")
     parser.add_argument("--only", default="", help="a part of the names of the loads to be measured, such as paced")
     arguments = parser.parse_args()
     cores = sorted(os.sched_getaffinity(0))

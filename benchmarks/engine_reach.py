@@ -22,7 +22,7 @@ COUNTER = """
 import collections, json, sys
 import cmind
 
-OPTIMIZED = 1  # a flag of functions; the bodies of modules and classes run without it
+OPTIMIZED = 1  # a flag of functions: the bodies of modules and classes run without it
 loaded, calls, last, switches = set(), collections.Counter(), "", 0
 
 def count(frame, event, argument):
@@ -68,7 +68,7 @@ def main() -> int:
             counted = reach(bench, tags)
             calls = counted["calls"]
             print(
-                f"{name}: functions of {len(calls)} files run, {counted['loaded']} files loaded; "
+                f"{name}: functions of {len(calls)} files run, {counted['loaded']} files loaded, "
                 f"{sum(calls.values())} calls, {counted['switches']} switches between files"
             )
             for path, count in sorted(calls.items()) if options.files else ():

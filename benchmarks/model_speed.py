@@ -294,7 +294,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("command", choices=COMMANDS)
     parser.add_argument("--model", default="resnet50", help="benchmark name, such as whisper, yolo-95")
     parser.add_argument(
-        "--model_info", type=Path, required=True, help="model.json of an ONNX model; of a blob with openvino"
+        "--model_info", type=Path, required=True, help="model.json of an ONNX model, or of a blob with openvino"
     )
     parser.add_argument("--second_model_info", type=Path, help="model.json of the other precision")
     parser.add_argument("--dataset", type=Path, required=True)

@@ -394,7 +394,7 @@ def main() -> int:
         for name, costs in times.items():
             walls = [cost.wall_s for cost in costs]
             cpu_s = statistics.median(cost.cpu_s for cost in costs)
-            spread = f"median of {len(walls)}, {min(walls):.3f} to {max(walls):.3f}; processor {cpu_s:.3f} s"
+            spread = f"median of {len(walls)}, {min(walls):.3f} to {max(walls):.3f}, CPU {cpu_s:.3f} s"
             print(f"{name:26} {statistics.median(walls):8.3f} s ({spread})")
         for name, (value, budget) in found.items():
             verdict = "" if budget is None else f", budget {budget:g}: {'ok' if value <= budget else 'TOO MUCH'}"

@@ -115,7 +115,7 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--server", type=Path, required=True, help="server.json of get-triton-server")
     for model in MIN_OFFLINE_RATIO:
-        parser.add_argument(f"--{model}_model_info", type=Path, help=f"model.json of {model}; without it, not run")
+        parser.add_argument(f"--{model}_model_info", type=Path, help=f"model.json of {model} (skipped without it)")
         parser.add_argument(f"--{model}_dataset", type=Path)
         parser.add_argument(f"--{model}_preprocessed", type=Path)
     parser.add_argument("--batch_size", type=int, help="of both sides in Offline, instead of the best one found")

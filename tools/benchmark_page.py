@@ -39,7 +39,7 @@ def words_of(folder: str) -> Mapping[str, str]:
     before, *parts = re.split(r"^## (.+)\n", text, flags=re.MULTILINE)
     sections = dict(zip(parts[::2], (body.strip() for body in parts[1::2]), strict=True))
     if before.strip() or list(sections) != [name for name in HEADINGS if name in sections]:
-        raise ValueError(f"{path}: sections are {list(sections)}; allowed, in this order: {', '.join(HEADINGS)}")
+        raise ValueError(f"{path}: sections are {list(sections)}, allowed, in this order: {', '.join(HEADINGS)}")
     return sections
 
 

@@ -433,11 +433,11 @@ def _show_changed(house: House, base: str, changed: list[str], costs: Mapping[st
         return
     if choice.unseen:
         _say(f"no test names or imports, so nothing is run for: {', '.join(choice.unseen)}")
-    _say(f"these can reach {_total([*choice.tests, *choice.left_out], costs)}; run are {_total(choice.tests, costs)}")
+    _say(f"these can reach {_total([*choice.tests, *choice.left_out], costs)}, run are {_total(choice.tests, costs)}")
     if choice.left_out:
         _say(
             f"NOT run, as {CHANGED_LIMIT_S:.0f} s of processor time are the limit: {_total(choice.left_out, costs)}, "
-            "far from the change by imports, or costly; ./test.sh runs them all:"
+            "far from the change by imports, or costly. ./test.sh runs them all:"
         )
         _say("\n".join(f"  {test}" for test in sorted(choice.left_out)))
     _print_lines(house, choice.tests)

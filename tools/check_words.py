@@ -172,7 +172,7 @@ def python(name: str, text: str) -> Iterator[Passage]:
 
 
 def hits(checkout: Path, patterns: dict[str, dict[str, str]]) -> list[Hit]:
-    """Every place where a pattern is found and not allowed by a mark on its line."""
+    """Every place where a pattern is found and not allowed by a mark on its line, or on the one above."""
     found = []
     finders = {name: re.compile(rule["find"]) for name, rule in patterns.items()}
     for passage, lines in passages(checkout):
@@ -180,7 +180,7 @@ def hits(checkout: Path, patterns: dict[str, dict[str, str]]) -> list[Hit]:
         for name, finder in finders.items():
             for one in finder.finditer(lower):
                 line = passage.line_at(one.start())
-                if name not in _allowed(lines[line - 1]):
+                if name not in _allowed(" ".join(lines[max(0, line - 2) : line])):
                     sentence = passage.sentence_at(*one.span())
                     found.append(Hit(name, passage.kind, f"{passage.path}:{line}", sentence))
     return found

@@ -152,7 +152,7 @@ def run_step(step: Step, out: Path, device: str, limit_s: float) -> list[Row]:
     lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
     how = f"not done after {limit_s:.0f} s" if code is None else f"ended with code {code} after {took_s:.0f} s"
     said = f": {lines[-1][:160]}" if lines else ""
-    return [*rows, Row(step.name, FAIL, "", f"{how}{said}; see {log}")]
+    return [*rows, Row(step.name, FAIL, "", f"{how}{said}, see {log}")]
 
 
 def run_steps(steps: Sequence[Step], out: Path, device: str, end_s: float) -> Iterator[Row]:

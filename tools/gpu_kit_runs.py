@@ -77,7 +77,7 @@ def judge(
     if not why and bare and name.endswith(".Offline") and figure < MIN_SHARE_OF_BEST * bare["best"]:
         why = f"{100 * figure / bare['best']:.0f} % of the bare loop ({bare['how']})"
     if not why and len(gpus) != 1:
-        why = f"the record of the machine has {len(gpus)} GPUs; this run used one"
+        why = f"the record of the machine has {len(gpus)} GPUs, but this run used one"
     kit.check(name, not why, f"{figure:,.3f} {metric.get('unit', '')}, batch {batch}", why, **values)
 
 

@@ -224,7 +224,7 @@ def copies(kit: Kit) -> None:
         kit.tell(f"copies.{name}", PASS, f"{1e6 * seconds_of(run, wait, 1000):.1f} us")
     ratio = rates["pinned"] / rates["pageable"]
     kit.check("copies.ratio", ratio >= MIN_PINNED_RATIO, f"pinned is {ratio:.1f} x pageable",
-              f"{MIN_PINNED_RATIO:g} x expected; look at the PCIe generation and width: nvidia-smi -q")  # fmt: skip
+              f"{MIN_PINNED_RATIO:g} x expected. Look at the PCIe generation and width: nvidia-smi -q")  # fmt: skip
 
 
 def request_of(kit: Kit, name: str, precision: str, largest_batch: int) -> Any:

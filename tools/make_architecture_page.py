@@ -95,7 +95,7 @@ def _box(kind: str, left: int, top: int, size: tuple[int, int], lines: Sequence[
 def _legend(left: int, top: int) -> list[str]:
     parts = [
         f'<rect class="own" x="{left}" y="{top - 11}" width="12" height="12"/>',
-        f'<text class="small" x="{left + 20}" y="{top}">the room itself; look down from it for its column</text>',
+        f'<text class="small" x="{left + 20}" y="{top}">the room itself, look down from it for its column</text>',
     ]
     for number, (_, radius, words) in enumerate(reversed(SIZES), start=1):
         y = top + 20 * number
@@ -115,7 +115,7 @@ def picture() -> str:
     engine_says = "uses: " + ", ".join(sorted(engine)) if engine else "imports no room, and no room imports it"
     parts = [
         '<text class="head" x="20" y="34">src/crowdperf: a room uses only rooms below it</text>',
-        '<text class="small" x="20" y="54">from the ground up; recipes are the roof, Python is the ground</text>',
+        '<text class="small" x="20" y="54">from the ground up, recipes are the roof, Python is the ground</text>',
         '<text class="head" x="576" y="34">inside harness: floors, by the same rule</text>',
         *house.draw({**imports_between(), **recipes}),
         *harness.draw(imports_between(HARNESS)),

@@ -33,7 +33,7 @@ TYPES: dict[str, Schema] = {
 }
 _ABOUT = """\
 The JSON files that crowdperf leaves, field by field. `schemas/` has a JSON Schema (2020-12) for each. Files may have
-more fields than these. `format` rises when a listed field changes its meaning or goes; readers refuse a format that
+more fields than these. `format` rises when a listed field changes its meaning or goes. Readers refuse a format that
 they do not know. LoadGen's own files (`mlperf_log_*`) are not listed, and `record.json` is described in
 [reproduce](../howto/reproduce.md)."""
 HELP = {"utc": "time in UTC, ISO 8601", "sha256": "SHA-256, 64 hexadecimal digits"}

@@ -23,7 +23,7 @@ _TABLE = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->\n)", re.DOTALL)
 
 _QUERIES = {
     Scenario.SINGLE_STREAM: "one sample, the next when it is answered",
-    Scenario.MULTI_STREAM: f"{MULTI_STREAM_SAMPLES_PER_QUERY} samples; the next query when all are answered",
+    Scenario.MULTI_STREAM: f"{MULTI_STREAM_SAMPLES_PER_QUERY} samples, the next query when all are answered",
     Scenario.OFFLINE: "all samples at once, in one query",
     Scenario.SERVER: "one sample, at random moments (Poisson)",
     Scenario.INTERACTIVE: "as Server, with shorter limits for tokens (language models)",
@@ -31,7 +31,7 @@ _QUERIES = {
 _FEWEST = {
     **{scenario: f"{count} queries" for scenario, count in MIN_QUERY_COUNT.items()},
     Scenario.OFFLINE: "the samples of the table below",
-    Scenario.SERVER: "100 queries; early stopping requires 459 without a late one",
+    Scenario.SERVER: "100 queries, but early stopping requires 459 without a late one",
     Scenario.INTERACTIVE: "as Server",
 }
 _LENGTHS = {
@@ -101,5 +101,5 @@ def rules_page(text: str) -> str:
     """The page with its tables as the rules are; raises ValueError where it lacks one of TABLES."""
     names = [found[2] for found in _TABLE.finditer(text)]
     if sorted(names) != sorted(TABLES):
-        raise ValueError(f"{RULES_PAGE} has the tables {names}; it must have {list(TABLES)}")
+        raise ValueError(f"{RULES_PAGE} has the tables {names}, but it must have {list(TABLES)}")
     return _TABLE.sub(lambda found: found[1] + "\n" + "\n".join(TABLES[found[2]]()) + "\n\n" + found[3], text)

@@ -204,7 +204,7 @@ def compare(before: Path, after: Path, ignored: list[str], renamed: Mapping[str,
     """Prints the differences; 1 where there are any."""
     for folder in (before, after):
         if not any(folder.glob("*.json")):
-            raise SystemExit(f"{folder} holds no picture; tools/snapshot.py take --checkout=FOLDER --out={folder}")
+            raise SystemExit(f"{folder} holds no picture. tools/snapshot.py take --checkout=FOLDER --out={folder}")
     found = list(differences(before, after, ignored, renamed))
     for lines in found:
         print("\n".join(lines))

@@ -63,8 +63,8 @@ def _verdict(builder: Any, support: Any, scratch: Path, tree: str, change: Calla
         "verdict": found.text,
         "results": [f"{one.path}: {'accepted' if one.is_accepted else 'refused'}" for one in found.results],
         "findings": [
-            f"{one.rule} {one.severity.value} {one.path}:{one.line}: {one.text} found {one.found}; "
-            f"allowed {one.allowed}; {one.source}; {one.step}; {one.fix}"
+            f"{one.rule} {one.severity.value} {one.path}:{one.line}: {one.text} found {one.found} | "
+            f"allowed {one.allowed} | {one.source} | {one.step} | {one.fix}"
             for one in found.findings
         ],
     }

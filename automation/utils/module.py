@@ -14,8 +14,8 @@ if "recipe_engine" not in sys.modules:
     _spec.loader.exec_module(sys.modules["recipe_engine"])
 if Path(sys.modules["recipe_engine"].__file__).parent != ENGINE:
     raise ImportError(
-        f"two copies of crowdperf are registered: {ENGINE} and {sys.modules['recipe_engine'].__file__}; "
-        "remove one with: cm rm repo crowdperf"
+        f"two copies of crowdperf are registered: {ENGINE} and {sys.modules['recipe_engine'].__file__}. "
+        "Remove one with: cm rm repo crowdperf"
     )
 # --- end of the same lines ---
 

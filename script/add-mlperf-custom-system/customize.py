@@ -5,7 +5,7 @@
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
-    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+    raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
 import os
 from dataclasses import asdict, dataclass
@@ -130,7 +130,7 @@ def _read(i: dict[str, Any]) -> Call:
         raise BadCall(f"--id: found {system!r}; allowed: letters, digits and underscores, a letter first")
     registry, path = read_registry(), folder / f"{system}.yaml"
     if system == CPU or system in registry.known:
-        raise BadCall(f"--id: {system} is a system of the registry; give another name")
+        raise BadCall(f"--id: {system} is a system of the registry. Give another name")
     is_auto = is_yes(env.get(PREFIX + "AUTO"))
     if is_auto and (machine or not benchmarks):
         raise BadCall("_auto takes minutes for each benchmark of this machine: give --benchmarks=, and no --machine=")

@@ -12,7 +12,7 @@ from crowdperf.fronts.nvidia.sheets import DEFAULT, Entry, Key, MachineFacts
 from crowdperf.machine.known_systems import Row
 
 HEAD = """# Your own system for crowdperf's registry of configurations (get-mlperf-benchmark-config).
-# Each entry has the settings of the system after `from:`; lines that you add below it take precedence.
+# Each entry has the settings of the system after `from:`. Lines that you add below it take precedence.
 """
 COMPUTE_CAPABILITY = {"T4": 7.5, "A100": 8.0, "H100": 9.0, "H200": 9.0}
 """Of the GPUs in the registry (developer.nvidia.com/cuda-gpus, 2026-11-23)."""

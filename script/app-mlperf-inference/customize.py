@@ -6,7 +6,7 @@ run-mlperf-inference, which calls this recipe for each of them.
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
-    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+    raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
 import json
 import os
@@ -93,10 +93,10 @@ def require_device(env: dict, folder: Path) -> None:
         raise run_request.RequestError([f"--machine: {error}"]) from error
     if device == "inferentia":
         if why := neuron.missing(machine):
-            raise run_request.RequestError([f"{why}; --simulate=neuron tests the path on the CPU"], 16)
+            raise run_request.RequestError([f"{why}. --simulate=neuron tests the path on the CPU"], 16)
     elif why := nvidia.missing_gpu(machine):
-        words = "--device=cpu runs without one; cm plan script --machine=NAME plans for a recorded machine"
-        raise run_request.RequestError([f"--device=cuda: {why}; {words}"])
+        words = "--device=cpu runs without one. cm plan script --machine=NAME plans for a recorded machine"
+        raise run_request.RequestError([f"--device=cuda: {why}. {words}"])
 
 
 def plan(i):

@@ -122,19 +122,19 @@ class Asked:
         scenario, mode = values["scenario"], values["mode"]
         allowed = [one.value for one in scenarios_of(self.model)]
         if scenario and scenario not in allowed:
-            yield "scenario", f"{self.model} has no {scenario}; it has {', '.join(allowed)}"
+            yield "scenario", f"{self.model} has no {scenario}, only {', '.join(allowed)}"
         if why := gpus_problem(values["gpus"] or (), self.device, "use _cuda"):
-            yield "gpus", f"found {values.text('gpus')!r}; {why}"
+            yield "gpus", f"found {values.text('gpus')!r}: {why}"
         for name in (name for name in ("compliance_test", "find") if values[name] and mode == "accuracy"):
-            yield name, f"found {values.text(name)!r} in mode {mode}; it needs performance mode (_performance)"
+            yield name, f"found {values.text(name)!r} in mode {mode}, but it needs performance mode (_performance)"
         if values["find"] and values["compliance_test"]:
             yield "find", "a compliance test has the targets of the run that it is for"
         for taker, (_, own) in OWN_TARGETS.items():
             if values[own] is not None and scenario and taker != scenario:
-                yield own, f"found {values.text(own)!r}; it is for {taker}, and this is a run of {scenario}"
+                yield own, f"found {values.text(own)!r}, which is for {taker}, but this is a run of {scenario}"
         served = ", ".join(name for name, record in BACKENDS.items() if record.is_served)
         for name in () if self.is_served else (one.name for one in SERVING if values.is_given(one.name)):
-            yield name, f"found {values.text(name)!r}; only backend {served} asks a server"
+            yield name, f"found {values.text(name)!r}, but only backend {served} asks a server"
         prompts = self.prompts.problems(self.backend)
         if why := chat_problem(self.model, self.prompts.endpoint_api):
             prompts.setdefault("endpoint_api", why)
@@ -147,7 +147,8 @@ class Asked:
                 made = f"{self.model} generates its own data and model"
                 yield (
                     name,
-                    f"found {values.text(name)!r}; {made}: docs/howto/add-model.md explains how to add your own model",
+                    f"found {values.text(name)!r}, but {made}: docs/howto/add-model.md explains how to add your own "
+                    "model",
                 )
 
     def _uneven_threads(self) -> Iterator[tuple[str, str]]:

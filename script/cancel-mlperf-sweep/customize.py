@@ -1,7 +1,7 @@
 """Hooks of cancel-mlperf-sweep: takes back what a sweep has queued or running, and nothing else."""
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
-    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+    raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
 from crowdperf.sweeps import commands
 

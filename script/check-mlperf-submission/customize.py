@@ -42,5 +42,5 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         first = next((one for one in errors if one["rule"] == "SYN-005"), errors[0] if errors else {})
         place = " ".join(filter(None, (first.get("rule"), first.get("file"))))
         where = f"{place}: {first.get('found')}\nhint: {first.get('fix')}"
-        return {"return": 1, "error": f"the submission is {answer.verdict.text}; the first one: {where}"}
+        return {"return": 1, "error": f"the submission is {answer.verdict.text}. The first one: {where}"}
     return {"return": 0}

@@ -44,7 +44,7 @@ def identity(machine: Machine, who: Account) -> tuple[Finding, ...]:
 
 def _sudo(tools: packages.Packages) -> Finding:
     if tools.rights == "sudo":
-        return Finding("sudo", "ok", "there, and a group of this user may use it; needed for packages only")
+        return Finding("sudo", "ok", "there, and a group of this user may use it. Needed for packages only")
     if tools.rights == "maybe":
         groups = ", ".join(packages.ADMIN_GROUPS)
         text = f"there, but this user is in none of the groups {groups}"
@@ -115,7 +115,7 @@ def clone(machine: Machine, who: Account, folder: str) -> tuple[Finding, ...]:
     text = f"{foreign[0]} belongs to user {machine.owner_uid(foreign[0])}"
     if who.is_self and all(machine.can_write(part) for part in foreign):
         trust = Command(("git", "config", "--global", "--add", "safe.directory", folder))
-        return (Finding("clone", "note", f"{text}, but can be written; git refuses to work in it", "", (trust,)),)
+        return (Finding("clone", "note", f"{text}, but can be written, and git refuses to work in it", "", (trust,)),)
     fixes = (as_root("chown", "-R", f"{who.name}:", folder), Command(line=f"or clone it again as {who.name}"))
     return (Finding("clone", "problem", text, who.name, fixes),)
 
@@ -148,7 +148,7 @@ def scratch(machine: Machine, who: Account, folder: str) -> tuple[Finding, ...]:
 def _no_folder(machine: Machine, who: Account, folder: str) -> Finding:
     mount, line = _mounts(machine, folder)
     if line and (mount is None or mount.place != line.place):
-        text = f"{folder} does not exist; line {line.line} of /etc/fstab mounts {line.place}, and it is not mounted"
+        text = f"{folder} does not exist. Line {line.line} of /etc/fstab mounts {line.place}, and it is not mounted"
         return Finding("scratch", "problem", text, "mounted", (as_root("mount", line.place),))
     parent = folder
     while parent != "/" and not machine.is_dir(parent):

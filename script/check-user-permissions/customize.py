@@ -5,7 +5,7 @@ and only by the fixes that need no root's rights.
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
-    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+    raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
 import os
 from collections.abc import Mapping
@@ -65,11 +65,11 @@ def _check(i: dict[str, Any], *, may_apply: bool) -> dict[str, Any]:
         return {"return": 1, "error": f"{len(problems)} of {len(found)} checks found a problem:\n{text}\n{_HINT}"}
     if problems:
         what = "these need root's rights or a person" if may_apply else "nothing was changed"
-        print(f"{len(problems)} of {len(found)} checks found a problem; {what}")
+        print(f"{len(problems)} of {len(found)} checks found a problem, {what}")
     return {"return": 0}
 
 
-_HINT = "  hint: run the commands after 'fix:'; --apply runs those that do not need root"
+_HINT = "  hint: run the commands after 'fix:'. --apply runs those that do not need root"
 
 
 def asked_in(values: Mapping[str, Any], env: Mapping[str, Any], machine: Machine) -> Request:
@@ -112,7 +112,7 @@ def _apply(machine: Machine, found: tuple[Finding, ...], asked: Request) -> str:
     if asked.user and asked.user != machine.user.name:
         return f"--apply can only act for {machine.user.name}, who runs this, not for {asked.user}"
     if not commands:
-        print("--apply: every fix requires root; nothing was changed")
+        print("--apply: every fix requires root, so nothing was changed")
         return ""
     rights = packages.rights(machine)
     print(findings.plan_text("--apply runs:", commands, rights))

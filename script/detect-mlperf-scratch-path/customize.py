@@ -49,7 +49,7 @@ def asked_path(env: Mapping[str, Any], process_env: Mapping[str, str]) -> str:
     if not os.path.isabs(path):
         raise PathError(
             f"the scratch space {text!r} is a relative path\n"
-            "  allowed: an absolute path in MLPERF_SCRATCH_PATH; --path=... may be relative\n"
+            "  allowed: an absolute path in MLPERF_SCRATCH_PATH (--path=... may be relative)\n"
             '  hint: export MLPERF_SCRATCH_PATH="$PWD/scratch"'
         )
     if any(ord(sign) < 32 for sign in path):

@@ -5,7 +5,7 @@ fills the file of a submission. Nothing is changed; `system.json` is written onl
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
-    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+    raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -39,7 +39,7 @@ def _named(match: Match) -> str:
     if match.row is None:
         return "none that is listed (described below all the same)"
     if match.quality == "exact":
-        return f"{match.row.system_id} (as {match.row.described_as}; {match.row.source})"
+        return f"{match.row.system_id} (as {match.row.described_as}, {match.row.source})"
     return f"none that is listed; nearest: {match.row.system_id} (same GPU, other count)"
 
 

@@ -54,7 +54,7 @@ def _still_to_install(name: str, facts: Facts) -> str:
 
 def _finding(name: str, lacks: list[Lack], to_install: str) -> Finding:
     if not lacks:
-        return Finding(name, "ok", f"ready; the first run installs {to_install}" if to_install else "ready")
+        return Finding(name, "ok", f"ready, the first run installs {to_install}" if to_install else "ready")
     never = [lack.text for lack in lacks if lack.command is None]
     if never:
         return Finding(name, "note", f"not on this machine: it has no {never[0]}")

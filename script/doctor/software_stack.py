@@ -30,7 +30,7 @@ def findings(system: System, torch_cuda: str) -> tuple[Finding, ...]:
 def _driver(system: System) -> Iterator[Finding]:
     driver, count = system.driver, len(system.present_gpus)
     if any(device.kind == "amd" for device in system.present):
-        yield Finding("AMD GPU", "note", "is on the bus; no backend of this repository uses it")
+        yield Finding("AMD GPU", "note", "is on the bus, but no backend of this repository uses it")
     if system.host.is_wsl:
         yield Finding("driver", "note", "in WSL the driver of Windows is used: install none in Linux")
     if system.jetson_model:
@@ -39,7 +39,7 @@ def _driver(system: System) -> Iterator[Finding]:
     elif driver.is_working:
         yield from _shown_gpus(system)
     elif system.host.container and count:
-        loaded = f"; its driver is {driver.module_version}" if driver.module_version else ""
+        loaded = f", its driver is {driver.module_version}" if driver.module_version else ""
         found = f"the host has {counted(count, 'NVIDIA GPU')}{loaded}, but this container was started without them"
         yield Finding("driver", "problem", found, "a container with the GPUs", (advice.PASS_GPUS,))
     elif driver.trouble:
@@ -87,7 +87,7 @@ def _mig(system: System) -> Iterator[Finding]:
         found = f"MIG is on without slices on GPU {', '.join(map(str, without))}: programs see no device there"
         yield Finding("MIG", "problem", found, "slices", (advice.MIG,))
     elif on:
-        found = f"{counted(len(system.driver.slices), 'slice')}; a program uses one of them"
+        found = f"{counted(len(system.driver.slices), 'slice')}. A program uses one of them"
         yield Finding("MIG", "ok", found, "CUDA_VISIBLE_DEVICES=<UUID of a slice, see nvidia-smi -L>")
 
 
@@ -115,7 +115,7 @@ def _toolkits(system: System) -> Iterator[Finding]:
         yield _toolkit(system, kit, verdict, is_problem=not running)
     if first and running and verdicts[first] == "too-old":
         found = f"CUDA {first.version} is first on PATH, which driver {driver} does not run"
-        wanted = f"CUDA {running[0].version} first; the recipe get,cuda selects it automatically"
+        wanted = f"CUDA {running[0].version} first. The recipe get,cuda selects it automatically"
         yield Finding("PATH", "problem", found, wanted, (advice.first_on_path(running[0].home), advice.CUDA))
 
 
@@ -162,7 +162,7 @@ def _libraries(system: System) -> Iterator[Finding]:
             yield Finding(
                 what,
                 "problem" if majors_here else "note",
-                f"in {place}: made for CUDA {' or '.join(made_for)}; {here}",
+                f"in {place}: made for CUDA {' or '.join(made_for)}, {here}",
                 f"{name} and CUDA of one major version",
                 (fix,),
             )

@@ -62,7 +62,7 @@ def findings(seen: Surroundings) -> tuple[Finding, ...]:
 
 def _user(seen: Surroundings) -> Iterator[Finding]:
     texts = {
-        "root": "is root: what containers and clones write will belong to root; an ordinary user is better",
+        "root": "is root: what containers and clones write will belong to root. An ordinary user is better",
         "sudo": "may use sudo",
         "maybe": "has sudo, but is in no group that usually may use it",
         "none": "has no sudo: an administrator has to run what needs root",
@@ -101,7 +101,7 @@ def _scratch(seen: Surroundings) -> Iterator[Finding]:
     else:
         free = seen.scratch_disk.free_bytes if seen.scratch_disk else 0
         is_large = free >= ALL_BENCHMARKS_BYTES
-        wanted = "" if is_large else "3000 GB for all benchmarks of the v0.7 README; less for single ones"
+        wanted = "" if is_large else "3000 GB for all benchmarks of the v0.7 README, less for single ones"
         fixes = () if is_large else (advice.SCRATCH,)
         found = f"{seen.scratch}: {free / 10**9:.0f} GB free"
         yield Finding("scratch space", "ok" if is_large else "note", found, wanted, fixes)

@@ -5,7 +5,7 @@ files, `digests.py` writes their SHA-256 down.
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
-    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+    raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
 import dataclasses
 import shutil
@@ -143,7 +143,7 @@ def _downloaded_file(asked: inputs.FileRequest) -> Path:
         try:
             checks.verify(target, asked.checksums)
         except checks.ChecksumError as error:
-            print(f"download-file: {error}; downloading again", file=sys.stderr)
+            print(f"download-file: {error}, downloading again", file=sys.stderr)
         else:
             print(f"download-file: {target} is there already and has the right checksum", file=sys.stderr)
             return target

@@ -59,12 +59,12 @@ def _warn(name: str, row: Mapping[str, Any]) -> None:
     if not row["checked"]:
         print(
             f"download-file: WARNING: no checksum is known for {name}, so the file cannot be verified. Its "
-            f"SHA-256 is {row['sha256']} ({RECORD_FILE}); `cm lock script` keeps it for the next download",
+            f"SHA-256 is {row['sha256']} ({RECORD_FILE}). `cm lock script` keeps it for the next download",
             file=sys.stderr,
         )
     elif row["checked"] == "md5":
         way = "over http, where it can be changed in transit, " if row["url"].startswith("http:") else ""
         print(
-            f"download-file: {name} came {way}with an MD5 only; its SHA-256 is {row['sha256']} ({RECORD_FILE})",
+            f"download-file: {name} came {way}with an MD5 only. Its SHA-256 is {row['sha256']} ({RECORD_FILE})",
             file=sys.stderr,
         )

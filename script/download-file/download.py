@@ -188,7 +188,7 @@ def _attempt(
     except checks.ChecksumError as error:
         partial.discard()
         # With old bytes in it the fault may be theirs: once more from the start.
-        raise _Failure(f"{error}; the part was removed", is_final=not kept_bytes) from error
+        raise _Failure(f"{error}, the part was removed", is_final=not kept_bytes) from error
     size_bytes = partial.size_bytes
     partial.finish()
     return DownloadResult(path=request.target, size_bytes=size_bytes, url=inputs.shown(url), resumed_bytes=kept_bytes)
@@ -281,8 +281,8 @@ def _receive(response: requests.Response, partial: part.Part, total: int | None,
         if partial.size_bytes + len(block) > limit:
             partial.discard()
             raise _Failure(
-                f"more than {limit} bytes came, and the server did not report the size; the partial file was removed. "
-                "--max_size_bytes=N allows more (--env.CM_DOWNLOAD_MAX_SIZE_BYTES=N from another recipe)",
+                f"more than {limit} bytes came, and the server did not report the size, so the partial file was "
+                "removed. --max_size_bytes=N allows more (--env.CM_DOWNLOAD_MAX_SIZE_BYTES=N from another recipe)",
                 is_final=True,
             )
         if count % BLOCKS_PER_LOOK == 0:

@@ -150,7 +150,7 @@ def _split(url: str) -> SplitResult:
 
 def _not_an_address(url: str) -> InputError:
     return InputError(
-        f"{shown(url)!r} is not an address that can be downloaded; allowed are http and https\n"
+        f"{shown(url)!r} is not an address that can be downloaded, allowed: http, https\n"
         f"hint: {EXAMPLE}, or --from=FILE for a file on this machine"
     )
 

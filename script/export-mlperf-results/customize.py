@@ -1,7 +1,7 @@
 """Hooks of export-mlperf-results: all results of a database as files; with _static run.sh writes the pages."""
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
-    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+    raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
 import sqlite3
 from typing import Any
@@ -31,7 +31,7 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
     if not database.is_file():
         return {"return": NOT_FOUND, "error": f"--db={database} does not exist\n{HINT}"}
     if output.exists() and not output.is_dir():
-        return {"return": 1, "error": f"--output={output} is a file; give a folder\n{HINT}"}
+        return {"return": 1, "error": f"--output={output} is a file: give a folder\n{HINT}"}
     return {"return": 0, "runs": []}
 
 

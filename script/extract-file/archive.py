@@ -188,7 +188,7 @@ class _Zip:
                 raise ArchiveError(f"{self._path} is encrypted ({info.filename!r})\nhint: decrypt it first")
             if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # the others unpack without limit
                 raise ArchiveError(
-                    f"{self._path} has {info.filename!r} packed by method {info.compress_type}; allowed are "
+                    f"{self._path} has {info.filename!r} packed by method {info.compress_type}, allowed are "
                     "0 (stored) and 8 (deflate)\nhint: pack it again, for example as tar.xz"
                 )
             mode = info.external_attr >> 16  # the Unix mode, where the archive was made on Unix; else 0
@@ -222,7 +222,7 @@ class _Packed:
     def __init__(self, path: Path) -> None:
         found = _packing(path)
         if found is None:
-            raise ArchiveError(f"{path} is none of: {KNOWN}\nhint: look at it with file; check the download")
+            raise ArchiveError(f"{path} is none of: {KNOWN}\nhint: look at it with file, and check the download")
         self._path = path
         self._suffix, self._opener = found
 

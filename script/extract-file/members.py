@@ -135,7 +135,7 @@ class Refusals:
             more = f"\n  and {self._count - SHOWN_REFUSALS} more" if self._count > SHOWN_REFUSALS else ""
             s = "s" if self._count > 1 else ""
             raise Refused(
-                f"nothing was unpacked; it has {self._count} member{s} that may not be:{''.join(self._lines)}{more}\n"
+                f"nothing was unpacked: it has {self._count} member{s} that may not be:{''.join(self._lines)}{more}\n"
                 "hint: check that this is the right archive and compare its checksum"
             )
 

@@ -19,7 +19,7 @@ MIN_QUERY_COUNT = {
     **{scenario: (count, "rule") for scenario, count in query_counts.MIN_QUERY_COUNT.items()},
     Scenario.SERVER: (
         query_counts.SERVER_QUERY_COUNT,
-        "this project's choice: early stopping then allows one late query; the rule is 100",
+        "this project's choice: early stopping then allows one late query, the rule is 100",
     ),
 }
 """The fewest queries that the harness asks for, with the origin."""
@@ -78,7 +78,7 @@ class Planned:
         )
 
 
-SAMPLES_RULE = "rule; of a smaller data set all samples"
+SAMPLES_RULE = "rule, of a smaller data set all samples"
 """The origin of a sample count: the size of the data set is known only when the run has opened it (`_tiny` ones are
 small)."""
 
@@ -117,7 +117,7 @@ def plan_scenario(
         why = f"no {key} is recorded or given"
         if kept and key in kept:
             why = f"a {key} of {float(kept[key]):g} is recorded, and {unused_in} do not use it"
-        notes.append(f"{scenario.value}: {why}; the harness measures it before the run")
+        notes.append(f"{scenario.value}: {why}, so the harness measures it before the run")
     if scenario.is_server and row is not None and not _has_token_limits(row):
         if (limit_ms := row.record.server_target_latency_ms) is None:
             notes.append(f"{scenario.value}: no round has it for {model}, so that the rules have no target_latency")
@@ -181,5 +181,5 @@ def duration_line(planned: Planned, mode: Mode) -> str:
     seconds, is_known = expected_s(planned, mode)
     what = f"{planned.scenario.value} {mode.value}"
     if mode is Mode.ACCURACY and not is_known:
-        return f"{what}: every sample once; how long is not known"
+        return f"{what}: every sample once, duration unknown"
     return f"{what}: {'about' if is_known else 'at least'} {duration_text(seconds)}"

@@ -4,7 +4,7 @@ What the settings become is decided in `conf_plan.py`, the call is read in `inpu
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
-    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+    raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from . import conf_plan, inputs
 CONF_NAME = "user.conf"
 UNUSED_KEY = "CM_TMP_MLPERF_RECORDED_UNUSED_IN"
 """Set by run-mlperf-inference-app: the kind of runs that do not go by what is recorded."""
-HEAD = "# Written by crowdperf before the runs; the comments show the origin of each value. Times in ms.\n"
+HEAD = "# Written by crowdperf before the runs. The comments show the origin of each value. Times in ms.\n"
 HINT = "hint: cm run script --tags=generate,mlperf,inference,user-conf --model=resnet50 --scenario=Offline"
 
 

@@ -74,5 +74,5 @@ def _scenarios(words: tuple[str, ...], model: str) -> tuple[Scenario, ...]:
     allowed = scenarios_of(model)
     missing = sorted(scenario.value for scenario in wanted if scenario not in allowed)
     if missing:
-        raise BadCall(f"{model} has no {', '.join(missing)}; it has {', '.join(s.value for s in allowed)}")
+        raise BadCall(f"{model} has no {', '.join(missing)}, only {', '.join(s.value for s in allowed)}")
     return tuple(scenario for scenario in Scenario if scenario in wanted)

@@ -5,7 +5,7 @@ the verdict at the end from check,mlperf,submission.
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
-    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+    raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
 import contextlib
 import io
@@ -179,7 +179,8 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         return failure(error, "hint: nothing was changed")
     except OSError as error:
         return failure(
-            f"the tree could not be written: {error}", "hint: the previous tree is intact; then rerun the command"
+            f"the tree could not be written: {error}",
+            "hint: the previous tree is intact. Fix the cause, then rerun the command",
         )
     except RecipeFailed as error:
         return error.answer

@@ -35,7 +35,7 @@ def explain(fault: RuntimeFault, trouble: str, visible: str) -> str:
 
     ``trouble`` is what nvidia-smi says when it fails, ``visible`` the value of CUDA_VISIBLE_DEVICES.
     """
-    said = f"CUDA says: {fault.text} ({fault.name}, {fault.number}); driver {fault.driver}, runtime {fault.runtime}"
+    said = f"CUDA says: {fault.text} ({fault.name}, {fault.number}), driver {fault.driver}, runtime {fault.runtime}"
     return "\n".join((said, *_meaning(fault, trouble, visible)))
 
 
@@ -50,11 +50,11 @@ def _meaning(fault: RuntimeFault, trouble: str, visible: str) -> tuple[str, ...]
         return (
             f"  the driver runs CUDA up to {fault.driver}, the toolkit is {fault.runtime}",
             f'  hint: cm run script "get cuda-devices" --adr.cuda.version_max={fault.driver}  (an older toolkit)',
-            '  hint: cm run script "get cuda-devices _with-nvml"  (without a toolkit); or install a newer driver',
+            '  hint: cm run script "get cuda-devices _with-nvml"  (without a toolkit), or install a newer driver',
         )
     if fault.name == "cudaErrorNoDevice":
         shown = f"CUDA_VISIBLE_DEVICES is {visible!r}" if visible else "CUDA_VISIBLE_DEVICES is not set"
-        return (f"  the driver works but shows no device to this process; {shown}", "  hint: nvidia-smi -L")
+        return (f"  the driver works but shows no device to this process. {shown}", "  hint: nvidia-smi -L")
     if fault.name in ("cudaErrorSystemNotReady", "cudaErrorSystemDriverMismatch"):
         return (
             "  driver and fabric manager (NVSwitch systems) must run and have exactly the same version",

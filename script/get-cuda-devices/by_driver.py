@@ -52,8 +52,8 @@ CAPABILITY_OF_NAME = {
 """GPUs that older drivers show, which do not tell the compute capability (branch 470, by public reports): beginnings of
 names, as NVIDIA's page "CUDA GPU Compute Capability" lists them (developer.nvidia.com/cuda-gpus, 2026-11)."""
 SOURCES = (
-    "NVML does not report the CUDA runtime version; registers, threads, shared memory, blocks, and grids are those of "
-    'the compute capability (CUDA C++ Programming Guide 12.8, "Technical Specifications per Compute Capability"); if '
+    "NVML does not report the CUDA runtime version. Registers, threads, shared memory, blocks, and grids are those of "
+    'the compute capability (CUDA C++ Programming Guide 12.8, "Technical Specifications per Compute Capability"). If '
     "the driver does not report that either, it is the one that NVIDIA lists for the name of the GPU"
 )
 """What a user is told about the properties that the driver's tool does not know."""
@@ -85,7 +85,7 @@ def chosen_gpus(driver: nvidia.Driver, visible: str) -> list[nvidia.Gpu]:
         ]
         if len(named) != 1:
             there = ", ".join(gpu.uuid if gpu.uuid.startswith("MIG-") else f"{gpu.number} ({gpu.uuid})" for gpu in gpus)
-            raise ValueError(f"there is no device {word!r}; the driver shows {there}")
+            raise ValueError(f"there is no device {word!r}, the driver shows {there}")
         found += named
     return found or list(driver.gpus)
 

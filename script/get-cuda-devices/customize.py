@@ -5,7 +5,7 @@ leaves the recipe, `advice.py` explains errors.
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
-    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+    raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
 import re
 import sys
@@ -19,7 +19,7 @@ from crowdperf.machine.probe import Machine
 
 from . import advice, by_driver, properties, query
 
-ON_RECORDED = "nothing can be compiled or run on a recorded machine; its nvidia-smi is read"
+ON_RECORDED = "nothing can be compiled or run on a recorded machine. Its nvidia-smi is read"
 VISIBLE = re.compile(r"([0-9A-Za-z][0-9A-Za-z-]*(,[0-9A-Za-z][0-9A-Za-z-]*)*)?")
 
 
@@ -110,7 +110,7 @@ def _by_driver(machine: Machine, asked: Request) -> tuple[properties.Device, ...
     driver = nvidia.look(machine)
     if not driver.is_working:
         said = driver.trouble or "nvidia-smi is not installed"
-        kernel = f"; the kernel module is {driver.module_version}" if driver.module_version else ""
+        kernel = f", the kernel module is {driver.module_version}" if driver.module_version else ""
         raise DevicesError(f"no NVIDIA driver answers: {said}{kernel}\n  hint: {advice.DRIVER_COMMANDS}")
     try:
         devices = by_driver.devices(machine, driver, asked.visible)
@@ -120,7 +120,7 @@ def _by_driver(machine: Machine, asked: Request) -> tuple[properties.Device, ...
         if gpu.is_mig:
             print(
                 f"get-cuda-devices: WARNING: device {gpu.number} ({gpu.name}) is in MIG mode: these are the properties "
-                "of the whole GPU; a program sees one slice of it (nvidia-smi -L)",
+                "of the whole GPU. A program sees one slice of it (nvidia-smi -L)",
                 file=sys.stderr,
             )
     print(f"get-cuda-devices: {by_driver.SOURCES}", file=sys.stderr)

@@ -49,10 +49,10 @@ def _commands(asked: Request, choice: Choice, package_command: str) -> list[str]
     with contextlib.suppress(RequestError):  # PyPI has no compiler for an older CUDA
         pip_limits(asked, "")
         commands.append(
-            f'cm run script "get cuda _pip{mode}"{suffix}  (NVIDIA\'s PyPI wheels into a virtual environment; no root)'
+            f'cm run script "get cuda _pip{mode}"{suffix}  (NVIDIA\'s PyPI wheels into a virtual environment, no root)'
         )
     if asked.needs_compiler:
-        commands.append(f'cm run script "get cuda _prebuilt"{suffix} --run_file=FILE  (NVIDIA\'s run file; no root)')
+        commands.append(f'cm run script "get cuda _prebuilt"{suffix} --run_file=FILE  (NVIDIA\'s run file, no root)')
     commands.append(f'cm run script "get cuda{" _lib-only" * bool(mode)}" --input=FOLDER  (one in another place)')
     if package_command:
         commands.append(f"{package_command}  (the distribution's own, whatever version it has)")
@@ -63,7 +63,7 @@ def wheels_missing(venv: str) -> str:
     """The error when pip installed but no toolkit lies where the wheels put it."""
     return (
         f"pip installed cuda-toolkit, but there is no CUDA below {venv} in site-packages/nvidia/.\n"
-        "  hint: this recipe knows the layout nvidia/cu13 (CUDA 13.0 to 13.5); please report the version"
+        "  hint: this recipe knows the layout nvidia/cu13 (CUDA 13.0 to 13.5). Please report the version"
     )
 
 

@@ -130,7 +130,7 @@ def judge(kit: toolkits.Toolkit, asked: Request, driver_cuda: str) -> RatedToolk
 
 def _missing_part(kit: toolkits.Toolkit, asked: Request) -> str:
     if asked.needs_compiler and not kit.nvcc:
-        return "it has no nvcc; _lib-only would accept it" if kit.lib else "it has no nvcc"
+        return "it has no nvcc, _lib-only would accept it" if kit.lib else "it has no nvcc"
     if asked.needs_compiler and not kit.nvcc_version:
         return f"its {kit.nvcc} does not run (no version from `nvcc --version`)"
     return "" if asked.needs_compiler or kit.lib else "it has no libcudart.so"

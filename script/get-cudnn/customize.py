@@ -20,7 +20,7 @@ ELSEWHERE = 'cm run script "get cudnn" --input=FOLDER  (one in another place)'
 def more_hints(cuda: str) -> tuple[str, str]:
     """Further ways to a cuDNN: the wheels for the CUDA that was found come first; empty where none was."""
     first, other = sorted(WHEELS, key=lambda name: name != f"_cu{cuda.split('.')[0]}")
-    wheels = f'cm run script "get cudnn _pip,{first}"  (or {other}; NVIDIA\'s PyPI wheels, 1 to 1.3 GB; no root)'
+    wheels = f'cm run script "get cudnn _pip,{first}"  (or {other}: NVIDIA\'s PyPI wheels, 1 to 1.3 GB, no root)'
     return wheels, ELSEWHERE
 
 
@@ -83,7 +83,7 @@ def _take_wheels(env: dict[str, Any], machine: Machine) -> dict[str, Any]:
     if not found:
         raise archive.ArchiveError(
             f"pip installed {package}, but there is no cuDNN below {venv} in site-packages/nvidia/.\n"
-            f"  hint: {archive.command(CUDNN)}; please report the version of {package}"
+            f"  hint: {archive.command(CUDNN)}, and please report the version of {package}"
         )
     told = str(env.get(f"CM_PYTHONLIB_{package.upper().replace('-', '_')}_VERSION", "") or "")
     taken = steps.checked(machine, CUDNN, found[0], told or found[0].version, steps.loader_folders(env))

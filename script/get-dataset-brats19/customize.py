@@ -7,7 +7,7 @@ The scans may be used after their license is accepted, so nothing is downloaded.
 from crowdperf.data import datasets, manual_download
 
 SOURCE = manual_download.Source(
-    name="BraTS 2019 (brain tumour segmentation challenge, training data; 67 of its cases are measured)",
+    name="BraTS 2019 (brain tumour segmentation challenge, training data, 67 of its cases are measured)",
     pages=("https://www.med.upenn.edu/cbica/brats2019/data.html",),
     license="the challenge's terms, which you accept when you register",
     steps=("register on the page and request the training data", "unpack MICCAI_BraTS_2019_Data_Training.zip"),

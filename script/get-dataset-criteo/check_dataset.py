@@ -20,7 +20,7 @@ def main() -> None:
     is_multi_hot = dataset.table.hot_counts != criteo.ONE_HOT
     if is_multi_hot != (asked.multi_hot == "yes"):
         found = "multi-hot rows (dlrm-v2)" if is_multi_hot else "one value for each category (dlrm)"
-        raise SystemExit(f"{asked.folder} contains {found}; use the variation _multihot for dlrm-v2, and not for dlrm")
+        raise SystemExit(f"{asked.folder} contains {found}. Use the variation _multihot for dlrm-v2, and not for dlrm")
     print(f"{asked.folder} contains {dataset.table.row_count:,} measured rows, {dataset.count:,} samples")
 
 

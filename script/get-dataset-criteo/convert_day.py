@@ -54,7 +54,7 @@ def parse_line(line: str, number: int) -> list[int]:
     """Return label, counts and ids of one line; `number` is for the message of ConversionError."""
     fields = line.rstrip("\n").split("\t")
     if len(fields) != 1 + COUNTS + CATEGORIES:
-        raise ConversionError(f"line {number} has {len(fields)} fields; it should have {1 + COUNTS + CATEGORIES}")
+        raise ConversionError(f"line {number} has {len(fields)} fields, expected {1 + COUNTS + CATEGORIES}")
     try:
         values = [int(field or 0) for field in fields[: 1 + COUNTS]]
         ids = [int(field or "0", 16) % LARGEST_ID for field in fields[1 + COUNTS :]]
@@ -93,7 +93,7 @@ def convert(folder: Path, output_dir: Path) -> int:
             if done % (ROWS_AT_ONCE * 50) == 0:
                 print(f"{done:,} of {row_count:,} rows", file=sys.stderr)
     if done != row_count:
-        raise ConversionError(f"{text} ends within a line; it was cut off")
+        raise ConversionError(f"{text} ends within a line (it was cut off)")
     for path in unfinished:
         path.replace(path.with_suffix(""))
     return half

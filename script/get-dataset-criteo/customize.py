@@ -26,7 +26,7 @@ SOURCE = manual_download.Source(
     steps=(
         "dlrm-v2: get the prepared multi-hot files of day 23, or make them as recommendation_v2/torchrec_dlrm of "
         "mlcommons/training says",
-        "dlrm: prepare the 24 days as facebookresearch/dlrm says (--max-ind-range=40000000 --mlperf-bin-loader); keep "
+        "dlrm: prepare the 24 days as facebookresearch/dlrm says (--max-ind-range=40000000 --mlperf-bin-loader). Keep "
         "terabyte_processed_test.bin, or day_23 and the dictionaries day_fea_dict_*.npz",
     ),
     layout=(

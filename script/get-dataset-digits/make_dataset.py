@@ -62,7 +62,7 @@ def read_source(path: Path = SOURCE_FILE) -> Digits:
     found = hashlib.sha256(content).hexdigest()
     if found != SOURCE_SHA256:
         raise DatasetError(
-            f"{path} is not the expected data: {len(content)} bytes with sha256 {found}; "
+            f"{path} is not the expected data: {len(content)} bytes with sha256 {found}, "
             f"expected {COUNT * 65} bytes with sha256 {SOURCE_SHA256}\n{hint}"
         )
     values = np.frombuffer(content, np.uint8)

@@ -7,7 +7,7 @@ given copy (`check_dataset` of the harness), which names what is missing.
 from crowdperf.data import datasets, manual_download
 
 SOURCE = manual_download.Source(
-    name="IGBH, the full graph (2.2 TB; the benchmark needs about 600 GB of memory)",
+    name="IGBH, the full graph (2.2 TB, the benchmark needs about 600 GB of memory)",
     pages=(
         "https://igb-public.s3.us-east-2.amazonaws.com/IGBH/processed/",
         "https://github.com/IllinoisGraphBenchmark/IGB-Datasets",

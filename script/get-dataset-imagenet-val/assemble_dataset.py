@@ -50,7 +50,7 @@ def main() -> int:
         assemble(given.unpacked, given.output_dir, given.count)
     except (AssemblyError, ValueError, OSError) as error:
         print(
-            f"assemble_dataset.py: {error}\nhint: run it again with --new; the archives may have changed",
+            f"assemble_dataset.py: {error}\nhint: run it again with --new. The archives may have changed",
             file=sys.stderr,
         )
         return 1

@@ -18,7 +18,7 @@ LABEL_FILES = ("val_map.txt", "val.txt")
 FULL_COUNT = 50_000
 OWN_HINT = (
     "a few of your own pictures: a folder of JPEG files with other names (--mode=performance), or a val_map.txt that "
-    "lists the existing ones; results are labeled with their number"
+    "lists the existing ones. Results are labeled with their number"
 )
 WAY_KEY = "CM_DATASET_IMAGENET_VAL_WAY"
 FOLDER_KEY = "CM_DATASET_IMAGENET_VAL_FOLDER"
@@ -32,7 +32,7 @@ SOURCE = manual_download.Source(
         "labels: val.txt in http://dl.caffe.berkeleyvision.org/caffe_ilsvrc12.tar.gz "
         "(SHA-256 e35c0c1994a21f7d8ed49d01881ce17ab766743d3b0372cdc0183ff4d0dfc491)",
     ),
-    license="ImageNet terms of access: non-commercial research and education; the images belong to their owners",
+    license="ImageNet terms of access: non-commercial research and education. The images belong to their owners",
     steps=(
         "download ILSVRC2012_img_val.tar (MD5 29b22e2961454d5413ddabcf34fc5622) and unpack it into a folder",
         "put val.txt (one 'name label' a line, labels 0 to 999) next to the images, as val.txt or val_map.txt",
@@ -91,7 +91,7 @@ def preprocess(i):
     is_named_here = bool(env.get("CM_MLPERF_DATA_REGISTERED_AS"))  # not found in the scratch space or registered
     if is_named_here and count == FULL_COUNT and (own := own_count(path)):
         env.update({"CM_DATASET_SIZE": str(own), "CM_MLPERF_DATA_REGISTERED_AS": "", FOLDER_KEY: str(path)})
-        print(f"{path}: {own} of your own pictures, not the {FULL_COUNT:,} of ImageNet; results state this", flush=True)
+        print(f"{path}: {own} of your own pictures, not the {FULL_COUNT:,} of ImageNet. Results state this", flush=True)
         return {"return": 0}
     if wrong := wrong_in(path, count):
         return failure(manual_download.refusal(SOURCE, path, wrong, OWN_HINT))

@@ -7,7 +7,7 @@ The volumes may be used after their license is accepted, so nothing is downloade
 from crowdperf.data import datasets, manual_download
 
 SOURCE = manual_download.Source(
-    name="KiTS19 (2019 kidney tumour segmentation challenge; the 43 cases that are measured)",
+    name="KiTS19 (2019 kidney tumour segmentation challenge, the 43 cases that are measured)",
     pages=("https://github.com/neheller/kits19", "https://kits19.grand-challenge.org"),
     license="CC BY-NC-SA 4.0: not for commercial use",
     steps=(

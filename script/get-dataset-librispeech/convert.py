@@ -85,7 +85,7 @@ def convert(recording: Recording, output_dir: Path) -> int:
     except (OSError, RuntimeError) as error:
         raise ConversionError(f"{recording.source} cannot be read: {error}") from error
     if rate != SAMPLE_RATE_HZ or samples.shape[1] != 1:
-        raise ConversionError(f"{recording.source} has {samples.shape[1]} channels at {rate} Hz; expected mono, 16 kHz")
+        raise ConversionError(f"{recording.source} has {samples.shape[1]} channels at {rate} Hz, expected mono, 16 kHz")
     write_wav(path, samples.astype("<i2").tobytes())
     return len(samples)
 
@@ -107,14 +107,12 @@ def main() -> int:
     parser.add_argument("--source", type=Path, required=True, help="folder of one part of LibriSpeech")
     parser.add_argument("--output_dir", type=Path, required=True)
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--expected", type=int, default=0, help="recordings there must be; 0: any number")
+    parser.add_argument("--expected", type=int, default=0, help="recordings there must be (0: any number)")
     given = parser.parse_args()
     try:
         recordings = find_recordings(given.source)
         if given.expected and len(recordings) != given.expected:
-            raise ConversionError(
-                f"{given.source} lists {len(recordings)} recordings; there should be {given.expected}"
-            )
+            raise ConversionError(f"{given.source} lists {len(recordings)} recordings, expected {given.expected}")
         counts = convert_all(recordings, given.output_dir, max(1, given.workers))
     except (ConversionError, OSError) as error:
         print(f"convert.py: {error}", file=sys.stderr)

@@ -35,7 +35,7 @@ def find_file(folder: Path, part: Part) -> Path:
     found = sorted(path for path in folder.rglob(part.file) if path.is_file())
     if len(found) != 1:
         names = ", ".join(path.relative_to(folder).as_posix() for path in found[:5]) or "none"
-        raise ConversionError(f"{folder} must have one file {part.file}, at any place below it; found {names}")
+        raise ConversionError(f"{folder} must have one file {part.file}, at any place below it, found {names}")
     return found[0]
 
 
@@ -147,7 +147,7 @@ def rows_of(columns: Mapping[str, Sequence[Any]], part: Part, path: Path) -> Ite
     ):
         if column is None and names:
             found = ", ".join(columns)
-            raise ConversionError(f"{path} has no column {' or '.join(names)}; it has: {found}")
+            raise ConversionError(f"{path} has no column {' or '.join(names)}, it has: {found}")
     made = table.name([MADE_ANSWER])
     for number in range(len(table)):
         row: dict[str, Any] = {"reference": table.value(answers, number, as_text, "a text or a number") or ""}
@@ -190,7 +190,7 @@ def convert(benchmark: str, source: Path, target: Path, *, is_published: bool) -
         except HarnessError as error:
             raise ConversionError(f"{path}: {error}") from error
         if is_published and not facts and counts[part.name] != part.count:
-            raise ConversionError(f"{path} has {counts[part.name]:,} samples; the published one has {part.count:,}")
+            raise ConversionError(f"{path} has {counts[part.name]:,} samples, but the published one has {part.count:,}")
     said = {"format": 1, "name": benchmark, "is_synthetic": bool(facts), **facts, "license": SETS[benchmark].license}
     described = {**said, **{key: facts[key] for key in ("license",) if key in facts}}
     described["count"] = counts.get("", counts.get("performance", 0))

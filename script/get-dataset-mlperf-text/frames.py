@@ -121,7 +121,7 @@ class _Reader(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         found = _ALLOWED.get((module, name)) or _numpys(module, name)
         if found is None:
-            what = "which no plain table needs; it was not read further"
+            what = "which no plain table needs, so it was not read further"
             if name.startswith("Arrow"):
                 what = "texts kept by pyarrow: write the table again with its texts as objects, table.astype(object)"
             raise TableError(f"it refers to {module}.{name}, {what}")

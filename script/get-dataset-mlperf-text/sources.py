@@ -40,7 +40,7 @@ class PublishedSet:
     is_for_members: bool = False
 
 
-_NEWS = "Apache-2.0 (the collection CNN/DailyMail 3.0.0; the articles are CNN's and the Daily Mail's)"
+_NEWS = "Apache-2.0 (the collection CNN/DailyMail 3.0.0, and the articles are CNN's and the Daily Mail's)"
 _REASONING = ("ground_truth", "gt_output")
 _HARMONY = {"tokens": ("input_tokens", "tok_input"), "answers": ("ground_truth",), "subset": ("dataset",)}
 
@@ -60,7 +60,7 @@ SETS: Mapping[str, PublishedSet] = {
     "llama2-70b": PublishedSet(
         parts=(Part(file="open_orca_gpt4_tokenized_llama.sampled_24576.pkl*", count=24_576, text=("input",)),),
         metadata="llama-2-70b-open-orca-dataset",
-        license="OpenOrca's; MLCommons hands the tokenized set to its members, under a confidentiality notice",
+        license="OpenOrca's. MLCommons hands the tokenized set to its members, under a confidentiality notice",
         readme="language/llama2-70b/README.md",
         is_for_members=True,
     ),
@@ -75,7 +75,7 @@ SETS: Mapping[str, PublishedSet] = {
             ),
         ),
         metadata="deepseek-r1-dataset-4388-fp8-eval",
-        license="AIME: CC0; MATH-500, MMLU-Pro: MIT; GPQA: CC BY 4.0; LiveCodeBench: CC",
+        license="CC0 (AIME), MIT (MATH-500, MMLU-Pro), CC BY 4.0 (GPQA), CC (LiveCodeBench)",
         readme="language/deepseek-r1/README.md",
     ),
     "gpt-oss-120b": PublishedSet(

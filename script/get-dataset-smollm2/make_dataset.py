@@ -38,7 +38,7 @@ def read_prompts(path: Path = PROMPTS_FILE) -> list[str]:
     prompts = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     if len(set(prompts)) != len(prompts) or len(prompts) != RECORD.dataset_count:
         raise HarnessError(
-            f"{path} should contain {RECORD.dataset_count} prompts without duplicates; it contains {len(prompts)}"
+            f"{path} should contain {RECORD.dataset_count} prompts without duplicates, but it contains {len(prompts)}"
         )
     return prompts
 
@@ -143,7 +143,7 @@ def make_dataset(model_info: Path, output_dir: Path, has_answers: bool = True) -
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
     description = {
         "name": "smollm2",
-        "source": "prompts written for crowdperf" + ("; answers by torch_llm, float32, greedy" if has_answers else ""),
+        "source": "prompts written for crowdperf" + (", answers by torch_llm, float32, greedy" if has_answers else ""),
         "source_license": "Apache-2.0",
         "count": len(rows),
         "is_synthetic": False,

@@ -16,7 +16,7 @@ DOWNLOADED_FACTS = {
     "name": "squad-v1.1",
     "is_synthetic": False,
     "count": 10570,
-    "count_of": "questions; 10,833 samples of at most 384 tokens",
+    "count_of": "questions, 10,833 samples of at most 384 tokens",
     "license": "CC BY-SA 4.0",
 }
 

@@ -70,7 +70,7 @@ def missing(machine: Machine, asked: str) -> str:
     else:
         name, guide, commands = "Docker", GUIDE, install_plan(machine)
     title = f"to install {name} (nothing was run):"
-    return plan_text(title, commands, packages.rights(machine)) if commands else f"no plan is known; see {guide}"
+    return plan_text(title, commands, packages.rights(machine)) if commands else f"no plan is known. See {guide}"
 
 
 def install_plan(machine: Machine) -> tuple[Command, ...]:

@@ -5,7 +5,7 @@ anything.
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
-    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+    raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
 import os
 from collections.abc import Mapping
@@ -80,7 +80,7 @@ def _show_install(machine: Machine, rights: packages.Rights) -> dict[str, Any]:
     if commands:
         print(findings.plan_text("To install Docker (nothing was run):", commands, rights))
     else:
-        print(f"no plan is known for this system; Docker's guide: {advice.GUIDE}")
+        print(f"no plan is known for this system. Docker's guide: {advice.GUIDE}")
     return {"return": 0}
 
 
@@ -89,7 +89,7 @@ def _restart(machine: Machine, values: Mapping[str, Any], *, may_apply: bool) ->
     commands = (advice.start(machine, "restart"),)
     rights = packages.rights(machine)
     if not may_apply:
-        print(findings.plan_text("To restart the daemon (nothing was run; --apply runs it):", commands, rights))
+        print(findings.plan_text("To restart the daemon (nothing was run, --apply runs it):", commands, rights))
         return {"return": 0}
     may_sudo = values["sudo"] is True
     reason = findings.refusal(machine, commands, may_sudo=may_sudo)

@@ -40,7 +40,7 @@ def adapted(python: Path, options: Sequence[str], proxies: Mapping[str, str]) ->
     if trouble := reachable(chosen or default_index(python), tuple(sorted(proxies.items()))):
         kept = [*kept, *NO_RETRIES]
         where = shown(chosen) if chosen else "PyPI"
-        notes.append(f"cannot reach {where} ({trouble}); installed packages work offline")
+        notes.append(f"cannot reach {where} ({trouble}), but installed packages work offline")
     return Access(tuple(kept), tuple(notes))
 
 

@@ -125,7 +125,7 @@ def describe(python: Path, asked: requirement.Requirement) -> Description:
 
 def _no_answer(python: Path, said: str) -> str:
     return (
-        f"the Python {python} does not report its packages ({said[:300]}); Python 3.8 or "
+        f"the Python {python} does not report its packages ({said[:300]}). Python 3.8 or "
         'newer is needed\nhint: cm run script "get python3" --version_min=3.10 --new'
     )
 
@@ -301,8 +301,8 @@ def _run_pip(command: list[str], told: list[str], asked: requirement.Requirement
             print(requirement.without_logins(done.stdout.decode("utf-8", "replace")), file=sys.stderr, flush=True)
         raise PipError(
             f"pip could not install {asked.for_pip} into {command[0]} (exit code "
-            f"{done.returncode}; its output is above and in the log). The command was: {shown}\n"
-            "hint: check the name, the version and the network; --index_url or --find_links choose another source"
+            f"{done.returncode}, its output is above and in the log). The command was: {shown}\n"
+            "hint: check the name, the version and the network. --index_url or --find_links choose another source"
         )
 
 

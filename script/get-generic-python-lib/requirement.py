@@ -77,7 +77,7 @@ def check_locked(locked: Mapping[str, Mapping[str, str]]) -> None:
         has_digest = sha256 is None or re.fullmatch(r"[0-9a-f]{64}", str(sha256))
         if not re.fullmatch(_NAME, name) or version != version.strip() or sort_key(version) is None or not has_digest:
             raise RequirementError(
-                f"the lockfile has the package {name!r} {version!r} with the SHA-256 {sha256!r}; allowed are a name, "
+                f"the lockfile has the package {name!r} {version!r} with the SHA-256 {sha256!r}, allowed are a name, "
                 "a version such as 1.2.3 and 64 hex digits\nhint: create a new lock with cm lock script"
             )
 
@@ -102,7 +102,7 @@ def from_env(env: Mapping[str, Any], last_for_driver: str = "") -> Requirement:
     for part in filter(None, limits.split(",")):
         if not re.fullmatch(r"(==|>=|<=).+", part) or sort_key(part[2:]) is None:
             raise RequirementError(
-                f"{part!r} is not a limit of a version of {text}; allowed are ==, >= and <= "
+                f"{part!r} is not a limit of a version of {text}, allowed are ==, >= and <= "
                 "with a version such as 1.2.3\nhint: --version=1.2.3, or --version_min=1.2 --version_max=1.9"
             )
     named = str(env.get("CM_GENERIC_PYTHON_PIP_UNINSTALL_DEPS", "") or "")

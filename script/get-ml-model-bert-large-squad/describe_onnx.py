@@ -37,7 +37,7 @@ def tensor_names(inputs: list[str], outputs: list[str]) -> dict[str, str]:
             raise OnnxError(f"no input is {name}: the file has {', '.join(inputs)}; known: {', '.join(ALIASES[name])}")
         names[name] = found[0]
     if len(inputs) != len(INPUTS) or len(outputs) != len(OUTPUTS):
-        raise OnnxError(f"the file has {len(inputs)} inputs and {len(outputs)} outputs; it should have 3 and 2")
+        raise OnnxError(f"the file has {len(inputs)} inputs and {len(outputs)} outputs, expected 3 and 2")
     names.update(zip(OUTPUTS, outputs if set(outputs) != set(OUTPUTS) else OUTPUTS, strict=True))
     return {ours: theirs for ours, theirs in names.items() if ours != theirs}
 
@@ -48,7 +48,7 @@ def fixed_sizes(graph: onnx.GraphProto) -> tuple[int | None, int | None]:
     first = next(value for value in graph.input if value.name not in initialized)
     sizes = [dim.dim_value if dim.HasField("dim_value") else None for dim in first.type.tensor_type.shape.dim]
     if len(sizes) != 2:
-        raise OnnxError(f"input {first.name} has {len(sizes)} axes; it should have 2: batch and tokens")
+        raise OnnxError(f"input {first.name} has {len(sizes)} axes, expected 2: batch and tokens")
     return sizes[0] or None, sizes[1] or None
 
 

@@ -1,7 +1,7 @@
 """Hooks of get-ml-model-mlperf-text: choose between random weights, a given folder and one of Hugging Face."""
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
-    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+    raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
 import json
 import os
@@ -89,8 +89,8 @@ def how_to_get(name: str, model: Published) -> manual_download.Source:
         license=model.license,
         steps=(
             "accept the license on the first page, and make an access token there",
-            f"export {TOKEN_VARIABLE}=..., or store it with: hf auth login; then rerun this: it is not copied",
-            f"or use your own copy; if a server answers (--endpoint), {' and '.join(NEEDED)} are enough",
+            f"export {TOKEN_VARIABLE}=..., or store it with: hf auth login, then rerun this (it is not copied)",
+            f"or use your own copy. If a server answers (--endpoint), {' and '.join(NEEDED)} are enough",
         ),
         layout=(*NEEDED, WEIGHTS),
         command=f"cm run script --tags=get,ml-model,mlperf-text,_{name} --path=FOLDER",
@@ -103,8 +103,8 @@ def check_folder(folder: Path) -> None:
     if missing:
         raise ValueError(
             f"{folder} has no {' and no '.join(missing)}\n"
-            f"hint: --path=FOLDER with {', '.join(NEEDED)} and the weights ({WEIGHTS}), as on Hugging Face; "
-            "the weights may be missing if a server answers (--endpoint)"
+            f"hint: --path=FOLDER with {', '.join(NEEDED)} and the weights ({WEIGHTS}), as on Hugging Face. "
+            "The weights may be missing if a server answers (--endpoint)"
         )
 
 

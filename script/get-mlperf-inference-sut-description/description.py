@@ -78,8 +78,8 @@ def with_note(found: Mapping[str, Fact], key: str, note: str) -> dict[str, Fact]
     old = found[key]
     if not note or note in old.value:
         return dict(found)
-    value = f"{old.value}; {note}" if old.value else note
-    origin = f"{old.origin}; given in the command" if old.origin else "given in the command"
+    value = "; ".join((old.value, note)) if old.value else note
+    origin = f"{old.origin}, given in the command" if old.origin else "given in the command"
     return {**found, key: Fact(value, origin)}
 
 

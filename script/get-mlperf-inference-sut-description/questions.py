@@ -32,27 +32,27 @@ QUESTIONS: Mapping[str, str] = {
     "host_storage_capacity": "storage of a machine, such as 1 TB",
     "host_storage_type": "kind of storage, such as NVMe SSD",
     "host_networking": "network of a machine, such as 10 Gb Ethernet",
-    "host_networking_topology": "how machines are connected; N/A for a single one",
+    "host_networking_topology": "how machines are connected, N/A for a single one",
     "host_network_card_count": "network cards, such as 1x 10Gb Ethernet",
-    "accelerators_per_node": "accelerators in a machine; 0 for none",
-    "accelerator_model_name": "model of the accelerators; N/A without",
-    "accelerator_memory_capacity": "memory of one accelerator; N/A without",
-    "accelerator_host_interconnect": "how accelerators are attached, such as PCIe Gen5 x16; N/A without",
-    "accelerator_interconnect": "how accelerators are connected with each other; N/A for one or none",
-    "accelerator_memory_configuration": "kind of the accelerators' memory, such as HBM3; N/A without",
+    "accelerators_per_node": "accelerators in a machine, 0 for none",
+    "accelerator_model_name": "model of the accelerators, N/A without",
+    "accelerator_memory_capacity": "memory of one accelerator, N/A without",
+    "accelerator_host_interconnect": "how accelerators are attached, such as PCIe Gen5 x16, N/A without",
+    "accelerator_interconnect": "how accelerators are connected with each other, N/A for one or none",
+    "accelerator_memory_configuration": "kind of the accelerators' memory, such as HBM3, N/A without",
     "cooling": "how it is cooled: air, liquid, passive ...",
     "framework": "what ran the models, with its version",
     "operating_system": "operating system with its version",
     "other_software_stack": "other software that matters, with versions",
-    "system_type_detail": "more about the kind of system; may be empty",
-    "host_processor_frequency": "clock of the CPU; may be empty",
-    "host_processor_caches": "caches of the CPU; may be empty",
-    "host_processor_interconnect": "interconnect of the CPUs; may be empty",
-    "accelerator_frequency": "clock of the accelerators; may be empty",
-    "accelerator_interconnect_topology": "topology of the accelerators; may be empty",
-    "accelerator_on-chip_memories": "memories on the accelerator's chip; may be empty",
-    "hw_notes": "remarks on the hardware; may be empty",
-    "sw_notes": "remarks on the software; may be empty",
+    "system_type_detail": "more about the kind of system (may be empty)",
+    "host_processor_frequency": "clock of the CPU (may be empty)",
+    "host_processor_caches": "caches of the CPU (may be empty)",
+    "host_processor_interconnect": "interconnect of the CPUs (may be empty)",
+    "accelerator_frequency": "clock of the accelerators (may be empty)",
+    "accelerator_interconnect_topology": "topology of the accelerators (may be empty)",
+    "accelerator_on-chip_memories": "memories on the accelerator's chip (may be empty)",
+    "hw_notes": "remarks on the hardware (may be empty)",
+    "sw_notes": "remarks on the software (may be empty)",
 }
 """Every official key, in the order of a description."""
 FILLERS = frozenset({"tbd", "todo", "unknown", "none", "?", "-", "xxx", "dummy", "default"})
@@ -79,7 +79,7 @@ def checked(key: str, value: object) -> str:
     if key not in QUESTIONS:
         raise BadAnswer(unknown_text("key of a system description", key, tuple(QUESTIONS)))
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise BadAnswer(f"{key}: must be one text or number, got {value!r}; put a text in quotes")
+        raise BadAnswer(f"{key}: must be one text or number, got {value!r}. Put a text in quotes")
     text = " ".join(str(value).split())
     leaks = find_leaks(text)
     if leaks:  # said without the value: answers are remembered, and end up in a submission

@@ -7,7 +7,7 @@ requires it, v4.1) get their data from a machine that prepared it.
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
-    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+    raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
 import shlex
 from pathlib import Path
@@ -51,7 +51,7 @@ def import_text(scratch: Path, archive: str) -> str:
 
 
 DEFAULT_NOTE = (
-    "           (in CM's cache, because MLPERF_SCRATCH_PATH is not set; Azure's README has\n"
+    "           (in CM's cache, because MLPERF_SCRATCH_PATH is not set. Azure's README has\n"
     "           /home/mlperf_inference_data: export MLPERF_SCRATCH_PATH=/home/mlperf_inference_data)"
 )
 """Source of the path: closed/Azure/README.md of mlcommons/inference_results_v3.1 (eaf622a2), read 2026-11-23."""

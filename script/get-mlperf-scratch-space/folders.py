@@ -66,7 +66,7 @@ def _make_folder(path: Path) -> bool:
     except OSError as error:
         raise FolderError(
             f"{path} cannot be made: {error.strerror}\n"
-            "  hint: --path=FOLDER in a place that you may write to; cm run script --tags=get,scratch,disk finds one"
+            "  hint: --path=FOLDER in a place that you may write to. cm run script --tags=get,scratch,disk finds one"
         ) from error
     return True
 
@@ -80,11 +80,11 @@ def link(scratch: Path, build: Path, *, may_replace: bool) -> tuple[str, ...]:
     wrong = [one for one in look(scratch, build) if not one.is_right and os.path.lexists(one.path)]
     for one in wrong:
         if not one.target:
-            raise FolderError(f"{one.path} exists and is not a link\n  hint: move it away; nothing was changed")
+            raise FolderError(f"{one.path} exists and is not a link\n  hint: move it away. Nothing was changed")
         if not may_replace:
             raise FolderError(
                 f"{one.path} leads to {one.target}, wanted: {one.wanted}\n"
-                "  hint: --relink replaces such links; nothing was changed"
+                "  hint: --relink replaces such links. Nothing was changed"
             )
     made = []
     try:

@@ -50,13 +50,13 @@ def text(need: Need, disk: Disk | None) -> str:
     )
     lines = [f"  space:   {free or 'unknown: the file system does not tell'}"]
     if not need.chosen:
-        return "\n".join((*lines, f"  needed:  not computed without --benchmarks=...; {benchmarks.NVIDIA_README}"))
+        return "\n".join((*lines, f"  needed:  not computed without --benchmarks=..., {benchmarks.NVIDIA_README}"))
     lines.append(f"  {'benchmark':<14} {'model':>10} {'data':>10} {'prepared':>10} {'in all':>10}")
     for one in need.chosen:
         lines.append(f"  {one.name:<14} " + " ".join(f"{_cell(size):>10}" for _, size in _parts(one)))
     lines += [f"    {name}: {said}" for name, said in _sources(need)]
     least = "at least " if need.is_least else ""
-    lines.append(f"  needed:  {least}{_shown(need.needed_bytes)}; existing files are not counted")
+    lines.append(f"  needed:  {least}{_shown(need.needed_bytes)} (existing files are not counted)")
     lines.append(f"  verdict: {_words(need, disk)}")
     return "\n".join(lines)
 
@@ -70,7 +70,7 @@ def warning(need: Need, disk: Disk | None) -> str:
     return (
         f"WARNING: {_shown(disk.free_bytes)} are free, {names} need {_shown(need.needed_bytes)}: "
         f"{_shown(short)} are missing\n"
-        "  hint: cm run script --tags=get,scratch,disk finds a larger file system; --path=FOLDER names one"
+        "  hint: cm run script --tags=get,scratch,disk finds a larger file system, --path=FOLDER names one"
     )
 
 

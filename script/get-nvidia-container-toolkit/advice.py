@@ -43,7 +43,7 @@ def judge(
     driver = nvidia.look(machine)
     if not driver.is_working:
         text = driver.trouble or "no NVIDIA driver answers"
-        found.append(Finding("driver", "note", f"{text}; containers will see no GPU", "a driver that shows a GPU"))
+        found.append(Finding("driver", "note", f"{text}, so containers will see no GPU", "a driver that shows a GPU"))
     return tuple(found)
 
 

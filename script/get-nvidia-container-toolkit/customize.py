@@ -4,7 +4,7 @@
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
-    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+    raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
 import re
 from typing import Any
@@ -37,7 +37,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     if is_yes(env.get("CM_CONTAINER_TOOLKIT_SHOW_PLAN")):
         commands = advice.install_plan(machine, [str(one["name"]) for one in engines])
         title = "To install the NVIDIA Container Toolkit (nothing was run):"
-        print(findings.plan_text(title, commands, rights) if commands else f"no plan is known; see {advice.GUIDE}")
+        print(findings.plan_text(title, commands, rights) if commands else f"no plan is known. See {advice.GUIDE}")
         return {"return": 0}
     asked = values["way"]
     way = toolkit.asked_way(asked, there, engines) if asked else toolkit.choose_way(there, engines)

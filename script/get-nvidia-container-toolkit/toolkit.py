@@ -102,20 +102,20 @@ def asked_way(name: str, toolkit: Toolkit, engines: Sequence[Mapping[str, Any]])
     fitting = [one for one in engines if one["name"] == wanted or (not wanted and one["name"] != "apptainer")]
     if not fitting:
         there = ", ".join(str(one["name"]) for one in engines) or "none"
-        return f"--way={name} needs {wanted or 'docker or podman'}; engines that are there: {there}"
+        return f"--way={name} needs {wanted or 'docker or podman'}, found: {there}"
     engine = fitting[0]
     if name == "nvidia-docker" and not toolkit.has_wrapper:
         return f"--way={name} needs {WRAPPER}, which is not installed"
     if name == "gpus" and not versions.is_within(str(engine["version"]), FIRST_DOCKER_WITH_GPUS):
-        return f"--way={name} needs Docker {FIRST_DOCKER_WITH_GPUS}; found {engine['version']}"
+        return f"--way={name} needs Docker {FIRST_DOCKER_WITH_GPUS}, found {engine['version']}"
     if name == "cdi" and not toolkit.cdi_specs:
-        return f"--way={name} needs a CDI specification; none offers nvidia.com/gpu in {', '.join(CDI_SPECS)}"
+        return f"--way={name} needs a CDI specification, but none offers nvidia.com/gpu in {', '.join(CDI_SPECS)}"
     if (
         name == "cdi"
         and engine["name"] == "docker"
         and not versions.is_within(str(engine["version"]), FIRST_DOCKER_WITH_CDI)
     ):
-        return f"--way={name} needs Docker {FIRST_DOCKER_WITH_CDI}; found {engine['version']}"
+        return f"--way={name} needs Docker {FIRST_DOCKER_WITH_CDI}, found {engine['version']}"
     return _way(name, "asked for", engine)
 
 

@@ -4,7 +4,7 @@
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
-    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+    raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
 import shlex
 from typing import Any
@@ -70,7 +70,7 @@ def _install_text(there: probe.Seen, asked: rules.DriverRequest) -> str:
     wanted = asked.branch or install.branch(asked.minimum, asked.expected)
     commands = install.driver_plan(there, wanted)
     if not commands:
-        return f"no plan is known for {there.host.pretty_name or 'this system'}; NVIDIA's guide: {install.GUIDE}"
+        return f"no plan is known for {there.host.pretty_name or 'this system'}. NVIDIA's guide: {install.GUIDE}"
     which = "the newest driver" if there.packages.tool == "pacman" else f"driver branch {wanted}"
     title = f"To install {which} on {there.host.pretty_name or 'this system'} (nothing was run):"
     return findings.plan_text(title, commands, there.packages.rights)

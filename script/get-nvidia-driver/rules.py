@@ -89,7 +89,11 @@ def _missing(seen: Seen, asked: DriverRequest) -> Finding:
         return Finding("driver", "problem", text, fixes=(Command(line=advice),))
     if seen.host.container and not driver.trouble:
         text = f"this is a container ({seen.host.container}) that was given no GPU"
-        text += f"; on the host, {loaded}" if loaded else "; whether the host has a driver cannot be seen from here"
+        text += (
+            f", while on the host {loaded}"
+            if loaded
+            else ", and whether the host has a driver cannot be seen from here"
+        )
         text += "" if seen.bus_gpus else ", and the bus shows no NVIDIA GPU"
         return Finding(
             "driver", "problem", text, fixes=(Command(line="start the container with: docker run --gpus all"),)
@@ -108,7 +112,7 @@ def _missing(seen: Seen, asked: DriverRequest) -> Finding:
         return Finding("driver", "problem", f"{loaded}, but nvidia-smi is not on PATH", "the driver's tools as well")
     if not seen.bus_gpus:  # a driver would be of no use, so none is offered
         return Finding("driver", "problem", "no NVIDIA driver, and no NVIDIA GPU on the bus either")
-    text = f"no NVIDIA driver; on the bus: {', '.join(seen.bus_gpus)}"
+    text = f"no NVIDIA driver, but on the bus: {', '.join(seen.bus_gpus)}"
     return Finding("driver", "problem", text, fixes=install.driver_plan(seen, wanted))
 
 
@@ -147,7 +151,7 @@ def _fabric_manager(seen: Seen, asked: DriverRequest) -> list[Finding]:
     version, manager = seen.driver.version, seen.fabric_manager
     level: Level = "problem" if asked.must_match else "note"
     if not seen.needs_fabric_manager:
-        extra = f"{manager} is installed; " if manager else ""
+        extra = f"{manager} is installed, but " if manager else ""
         return [Finding("fabric manager", "ok", f"{extra}not needed: the bus shows no NVSwitch")]
     fixes = install.fabric_manager_fix(seen, version)
     switches = f"{seen.nvswitches} NVSwitch chips"

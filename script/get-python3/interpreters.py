@@ -123,7 +123,7 @@ def ask(path: Path) -> Interpreter | Unusable:
     lines = done.stdout.split("\n")
     if done.returncode != 0 or len(lines) < 2 or not _is_version(lines[0]):
         said = (done.stderr.strip() or done.stdout.strip()).splitlines()
-        return Unusable(reason=f"does not run as Python 3 (exit code {done.returncode}; {' '.join(said[:1])[:200]})")
+        return Unusable(reason=f"does not run as Python 3 (exit code {done.returncode}, {' '.join(said[:1])[:200]})")
     real = Path(lines[1])
     is_direct = not os.path.isfile(real) or os.path.realpath(real) == os.path.realpath(path)
     return Interpreter(path=path if is_direct else real, version=lines[0])

@@ -63,7 +63,7 @@ def from_env(env: Mapping[str, Any], inputs: Mapping[str, Any]) -> Request:
     if asked.name and asked.only is None and not asked.folders:
         raise RequestError(
             f"no Python is registered under the name {asked.name!r}\nhint: make a virtual environment of "
-            f'that name: cm run script "install python-venv" --name={asked.name}; or register an interpreter: '
+            f'that name: cm run script "install python-venv" --name={asked.name}, or register an interpreter: '
             f'cm run script "get python3" --name={asked.name} --input=/path/to/python3'
         )
     return asked

@@ -4,7 +4,7 @@
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
-    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+    raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
 import shlex
 from collections.abc import Sequence
@@ -78,4 +78,4 @@ def _hint(machine: Machine, judged: Sequence[filters.RatedFileSystem], *, with_o
         return f"  hint: {packages.look(machine).as_root(words)}"
     if len(counted) < len(judged):
         return "  hint: --include_os_disk counts the operating system's disk too"
-    return "  hint: request less, such as --filter=SizeGreaterThan:100gb; an administrator can mount disks"
+    return "  hint: request less, such as --filter=SizeGreaterThan:100gb, or ask an administrator to mount disks"

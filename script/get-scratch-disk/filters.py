@@ -60,7 +60,7 @@ def _one(part: str) -> Filter:
     name, value = name.strip().lower(), value.strip()
     if name in _UNMOUNTED_ONLY:
         raise FilterError(
-            f"the filter {part!r} is about disks that are not mounted; here only mounted ones count\n{_ALLOWED}"
+            f"the filter {part!r} is about disks that are not mounted, but here only mounted ones count\n{_ALLOWED}"
         )
     if name not in _KNOWN:
         raise FilterError(f"the filter {part!r} is not known\n{_ALLOWED}")
@@ -73,7 +73,7 @@ def _one(part: str) -> Filter:
     return Filter(name, value.lower() if name == "osdisk" else value)
 
 
-_ALLOWED = f"  allowed: {', '.join(WORDS)}; several joined by '&'\n  hint: --filter=SizeGreaterThan:1000gb"
+_ALLOWED = f"  allowed: {', '.join(WORDS)}, several joined by '&'\n  hint: --filter=SizeGreaterThan:1000gb"
 
 
 def size(text: str) -> int:

@@ -1,7 +1,7 @@
 """Hooks of the recipe get-slurm: whether jobs can be submitted from here, and to what. Installs and changes nothing."""
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
-    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+    raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
 from typing import Any
 
@@ -43,15 +43,15 @@ plan = preprocess
 def _none(missing: tuple[str, ...]) -> str:
     return (
         f"Slurm's commands are not on PATH: {', '.join(missing)}\n"
-        "  hint: log in to a machine of the cluster that submits jobs, or load its module (module avail slurm); "
-        "without a cluster, sweeps run on this machine: --executor=local"
+        "  hint: log in to a machine of the cluster that submits jobs, or load its module (module avail slurm). "
+        "Without a cluster, sweeps run on this machine: --executor=local"
     )
 
 
 def _silent(slurm: facts.Slurm) -> str:
     return (
         f"Slurm {slurm.version} does not answer: {slurm.trouble}\n"
-        "  hint: try `scontrol ping`; SLURM_CONF must name the cluster's slurm.conf unless it is /etc/slurm/slurm.conf"
+        "  hint: try `scontrol ping`. SLURM_CONF must name the cluster's slurm.conf unless it is /etc/slurm/slurm.conf"
     )
 
 

@@ -20,7 +20,7 @@ FROM_SOURCE = (
     ("onnx-graphsurgeon of TensorRT release/7.1", "3D-UNet needs it to prepare its ONNX file"),
     ("protobuf 3.11.1", "configure with -fPIC, static"),
     ("CMake 3.17.3", "in place of the distribution's, for DALI"),
-    ("DALI 0.25.0", "for CUDA architecture 72; RNN-T needs it; the longest of all"),
+    ("DALI 0.25.0", "for CUDA architecture 72, RNN-T needs it, the longest of all"),
 )
 PIP = (
     "setuptools==41.0.1 Cython==0.29.10 numpy==1.16.4 matplotlib==3.0.2 grpcio==1.16.1 absl-py==0.7.1 "

@@ -5,7 +5,7 @@ the recipe extract-file between the two hooks; `wheels.py` knows PyPI's packages
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what lies beside it
-    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+    raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
 import os
 from pathlib import Path
@@ -20,7 +20,7 @@ from . import wheels
 
 MORE_HINTS = (
     wheels.RTX_HINT,
-    "cm run script \"get tensorrt _pip\"  (PyPI's packages fetch several GB from NVIDIA's own index; no root)",
+    "cm run script \"get tensorrt _pip\"  (PyPI's packages fetch several GB from NVIDIA's own index, no root)",
     'cm run script "get tensorrt" --input=FOLDER  (one in another place)',
 )
 

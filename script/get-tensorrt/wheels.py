@@ -14,7 +14,7 @@ CHECK = str(Path(__file__).with_name("check_build.py"))
 CHECK_TIMEOUT_S = 300.0
 """The first import reads libraries of up to 3 GB from disk."""
 RTX_HINT = (
-    'cm run script "get tensorrt _rtx"  (TensorRT-RTX from PyPI, 95 MB: another product with the same API; '
+    'cm run script "get tensorrt _rtx"  (TensorRT-RTX from PyPI, 95 MB: another product with the same API, '
     "builds engines without a GPU, for GeForce and RTX GPUs)"
 )
 
@@ -60,10 +60,10 @@ def story(wheel: Wheel) -> str:
     """One line that tells what was tried, and what it needs a GPU for."""
     if wheel.engine_bytes:
         return (
-            f"{wheel.module} {wheel.version} built a small engine of {wheel.engine_bytes} bytes; running one needs an "
-            "NVIDIA GPU and was not tried"
+            f"{wheel.module} {wheel.version} built a small engine of {wheel.engine_bytes} bytes, but did not run it, "
+            "which requires an NVIDIA GPU"
         )
-    reason = "" if wheel.module == "tensorrt_rtx" else "; its builder needs an NVIDIA GPU"
+    reason = "" if wheel.module == "tensorrt_rtx" else ", its builder needs an NVIDIA GPU"
     return f"{wheel.module} {wheel.version} imports, but built no engine here ({wheel.trouble}){reason}"
 
 

@@ -85,12 +85,12 @@ def check_versions(python: str, numpy: str, stubs: list[str]) -> None:
     """Raises AssemblyError for a Python without a stub, and for a numpy that the stub cannot use."""
     if python not in stubs:
         raise AssemblyError(
-            f"Triton's wheel has no stub for Python {python}; it has {', '.join(sorted(stubs, key=_numbers))}\n"
+            f"Triton's wheel has no stub for Python {python}, only for {', '.join(sorted(stubs, key=_numbers))}\n"
             "hint: cm run script --tags=get,triton,server --adr.triton-venv.version_max=3.12.999 --new"
         )
     if _numbers(numpy)[0] >= 2:
         raise AssemblyError(
-            f"numpy {numpy} is in the server's environment; with 2 or newer Triton's stub answers without bytes\n"
+            f"numpy {numpy} is in the server's environment: with 2 or newer Triton's stub answers without bytes\n"
             "hint: cm run script --tags=get,triton,server --new"
         )
 
@@ -195,7 +195,7 @@ def said_versions(log: str) -> dict[str, str]:
     if wrong:
         raise AssemblyError(
             f"the process of a model has {wrong}, and this environment {wanted}\n"
-            "hint: another libpython or python3 comes first on this machine; unset LD_LIBRARY_PATH and try again"
+            "hint: another libpython or python3 comes first on this machine. Unset LD_LIBRARY_PATH and try again"
         )
     return versions
 

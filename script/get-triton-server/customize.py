@@ -4,7 +4,7 @@ With `_container` nothing is installed: the image is named, and how to get it.
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
-    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+    raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
 import json
 import platform
@@ -58,7 +58,7 @@ def misfit(machine: str) -> str:
     if machine in MACHINES:
         return ""
     return (
-        f"nvidia-pytriton has no wheel for {machine}; it has them for {', '.join(MACHINES)}\n"
+        f"nvidia-pytriton has no wheel for {machine}, only for {', '.join(MACHINES)}\n"
         "hint: NVIDIA's container runs there: cm run script --tags=serve,mlperf,model,_container,_plan"
     )
 

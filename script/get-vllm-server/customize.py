@@ -17,7 +17,7 @@ def unfit(machine: probe.Machine) -> str:
         return why
     cuda = nvidia.look(machine).cuda_version
     is_old = cuda.partition(".")[0].isdigit() and int(cuda.partition(".")[0]) < CUDA_MAJOR
-    return f"vLLM's GPU build is made for CUDA {CUDA_MAJOR}; the driver runs CUDA up to {cuda}" if is_old else ""
+    return f"vLLM's GPU build is made for CUDA {CUDA_MAJOR}, but the driver runs CUDA up to {cuda}" if is_old else ""
 
 
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:

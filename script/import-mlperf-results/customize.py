@@ -1,7 +1,7 @@
 """Hooks of import-mlperf-results: results of a path go into a database, and what became of each is printed."""
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
-    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+    raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
 import dataclasses
 from pathlib import Path
@@ -28,7 +28,7 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
         return {"return": NOT_FOUND, "error": f"--path={path} does not exist\n{HINT}"}
     if database.is_dir() or not database.parent.is_dir():
         why = "is a folder" if database.is_dir() else "has no parent folder"
-        return {"return": 1, "error": f"--db={database} {why}; give a file\n{HINT}"}
+        return {"return": 1, "error": f"--db={database} {why}: give a file\n{HINT}"}
     return {"return": 0, "runs": []}
 
 
@@ -39,7 +39,7 @@ def _reported(i: dict[str, Any], report: Report, path: Path, database: Path) -> 
     print(f"see them: cm run script --tags=serve,mlperf,results --db={database}")
     if report.added or report.known or report.changed or report.withdrawn:
         return {"return": 0}
-    return {"return": NOT_FOUND, "error": f"{path} has no result that can be imported; the reasons are shown above"}
+    return {"return": NOT_FOUND, "error": f"{path} has no result that can be imported (the reasons are shown above)"}
 
 
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:

@@ -140,7 +140,7 @@ def _nothing_known(wish: Wish, files: Sequence[RunFile], machine: str, driver_cu
     there = ", ".join(file.version for file in files if file.machine == machine) or "none"
     asked = wish.exact or f"{wish.minimum or 'any'} to {wish.maximum or driver_cuda or 'any'}"
     return (
-        f"no run file of CUDA {asked} for {machine} is known to this recipe; known are: {there}.\n"
+        f"no run file of CUDA {asked} for {machine} is known to this recipe, known are: {there}.\n"
         '  hint: cm run script "get cuda _prebuilt" --run_file=FILE\n'
         '  hint: cm run script "get cuda _prebuilt" --url=ADDRESS --sha256sum=64 hexadecimal digits'
     )

@@ -4,7 +4,7 @@
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
-    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+    raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
 import os
 import re
@@ -30,7 +30,7 @@ def folder_name(name: str) -> str:
     lower = name.strip().lower() or DEFAULT_NAME
     if not re.fullmatch(r"[a-z0-9_][a-z0-9._-]{0,99}", lower):
         raise BadName(
-            f"{name!r} cannot name an environment; allowed are letters, digits, '.', '_' and '-', "
+            f"{name!r} cannot name an environment, allowed are letters, digits, '.', '_' and '-', "
             'at most 100\nhint: cm run script "install python-venv" --name=my-venv'
         )
     return lower

@@ -140,7 +140,7 @@ def _pip_wheels(base: Path) -> list[Path]:
     """Wheels of pip on this host: of the base Python, of the one that runs CM, of the distribution."""
     spec = importlib.util.find_spec("ensurepip")
     own = spec.origin if spec is not None else None
-    question = "import ensurepip; print(ensurepip.__file__)"
+    question = "import ensurepip; print(ensurepip.__file__)"  # words: ok P23
     asked = _run([str(base), "-I", "-S", "-c", question], timeout_s=CHECK_TIMEOUT_S)
     origins = [asked.output.strip() if asked.is_ok else None, own]
     folders = [*(Path(origin).parent / "_bundled" for origin in origins if origin), *map(Path, WHEEL_FOLDERS)]
@@ -153,7 +153,7 @@ def _has_pip(python: Path) -> bool:
 
 
 def _python_version(python: Path) -> str:
-    question = "import sys; print('%d.%d.%d' % sys.version_info[:3])"
+    question = "import sys; print('%d.%d.%d' % sys.version_info[:3])"  # words: ok P23
     outcome = _run([str(python), "-I", "-S", "-c", question], timeout_s=CHECK_TIMEOUT_S)
     return outcome.output.strip() if outcome.is_ok else ""
 

@@ -98,7 +98,7 @@ def profile_numbers(gpu: Gpu, asked: Sequence[str]) -> tuple[tuple[int, ...], tu
     if full:
         made = len(gpu.instances) or len(gpu.slices)
         raise MigError(
-            f"GPU {gpu.index} has no room for these slices ({'; '.join(full)}); it has {made} already.\n"
+            f"GPU {gpu.index} has no room for these slices ({'; '.join(full)}). It has {made} already.\n"
             f"  hint: {RECIPE},_teardown --gpu={gpu.index} plans how to remove them"
         )
     notes = ("only the driver knows whether different profiles are compatible",) if len(counts) > 1 else ()
@@ -116,7 +116,7 @@ def _unchecked(gpu: Gpu, names: Sequence[str], is_asked: bool) -> tuple[tuple[in
     if not all(name.isdecimal() for name in names):
         raise MigError(
             f"the profiles of GPU {gpu.index} could not be listed, so names cannot be looked up: {gpu.trouble}\n"
-            f"  hint: sudo nvidia-smi mig -lgip -i {gpu.index} lists their numbers; then --profile=19"
+            f"  hint: sudo nvidia-smi mig -lgip -i {gpu.index} lists their numbers, then --profile=19"
         )
     numbers = tuple(int(name) for name in names)
     if len(numbers) == 1 and not is_asked:
@@ -153,7 +153,7 @@ def hetero(gpu: Gpu, profile: str, seed: int | None) -> tuple[Slice, tuple[Slice
     others = tuple(one for one in free_slices(gpu) if one != main)
     if not others:
         raise MigError(
-            f"GPU {gpu.index} has one free slice only; a measurement with background work requires two\n"
+            f"GPU {gpu.index} has one free slice only, but a measurement with background work requires two\n"
             f"  hint: {RECIPE},_teardown and _configure with --profile=1g.5gb create as many as possible"
         )
     return main, others
@@ -194,7 +194,7 @@ def _must_be_enabled(gpu: Gpu) -> None:
     if gpu.mode != "Enabled":
         state = "waits for a reset" if gpu.pending == "Enabled" else f"is {gpu.mode}"
         raise MigError(
-            f"MIG {state} on GPU {gpu.index} ({gpu.name}); it has to be Enabled\n"
+            f"MIG {state} on GPU {gpu.index} ({gpu.name}), but it has to be Enabled\n"
             f"  hint: {RECIPE},_enable --gpu={gpu.index}"
         )
 

@@ -4,7 +4,7 @@
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
-    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+    raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
 import shlex
 from collections.abc import Mapping
@@ -68,7 +68,7 @@ def _gpu(machine: Machine, driver: nvidia.Driver, number: str) -> slices.Gpu:
 def _tell(i: dict[str, Any], gpu: slices.Gpu) -> None:
     """Prints the state of the GPU, and puts it into env and state."""
     pending = f", after the next reset {gpu.pending}" if gpu.pending != gpu.mode else ""
-    print(f"GPU {gpu.index}, {gpu.name}: MIG {gpu.mode}{pending}; {counted(len(gpu.slices), 'slice')}")
+    print(f"GPU {gpu.index}, {gpu.name}: MIG {gpu.mode}{pending}, {counted(len(gpu.slices), 'slice')}")
     for one in gpu.slices:
         users = f"in use by process {', '.join(map(str, one.processes))}" if one.processes else "free"
         print(f"  slice {one.number}  {one.profile:<12} {one.uuid}  {users if gpu.tells_processes else ''}".rstrip())
@@ -90,7 +90,7 @@ def _choose(env: dict[str, Any], values: Mapping[str, Any], gpu: slices.Gpu, act
     if action == "hetero":
         main, others = actions.hetero(gpu, profile, seed)
         env["CM_MIG_BACKGROUND_DEVICES"] = ",".join(one.uuid for one in others)
-        print(f"measure on slice {main.number}; meanwhile other work, which has to outlast it, on:")
+        print(f"measure on slice {main.number}. Meanwhile run other work, which has to outlast it, on:")
         for one in others:
             print(f"  CUDA_VISIBLE_DEVICES={one.uuid}  (slice {one.number}, {one.profile})")
     else:
@@ -138,7 +138,7 @@ def _change(
     if not wanted.commands:
         print(f"{wanted.why}: nothing to do")
         return gpu
-    how = "" if may_apply else " (nothing was run; --apply --record=FILE runs it)"
+    how = "" if may_apply else " (nothing was run, --apply --record=FILE runs it)"
     print(findings.plan_text(f"Plan, {wanted.why}{how}:", wanted.commands, rights))
     for note in wanted.notes:
         print(f"  note: {note}")
@@ -154,7 +154,7 @@ def _change(
         )
     if record:
         findings.write_record(record, "manage-mig", actions.record_of(gpu))
-        print(f"recorded the previous state in {record}; --undo={record} goes back")
+        print(f"recorded the previous state in {record}, and --undo={record} goes back")
     if wrong := findings.failed_command(findings.carry_out(machine, wanted.commands, may_sudo=may_sudo)):
         raise actions.MigError(f"{wrong}\n  hint: the previous state is in {record or 'the file of --undo'}")
     now = slices.look(machine, nvidia.look(machine), gpu.index)

@@ -2,7 +2,7 @@
 
 
 def plan(i):
-    error = "mlperf-serving-inputs only contains the shared inputs of recipes that serve a model; run one of them, "
+    error = "mlperf-serving-inputs only contains the shared inputs of recipes that serve a model. Run one of them, "
     return {"return": 1, "error": error + "for example with --tags=serve,mlperf,model"}
 
 

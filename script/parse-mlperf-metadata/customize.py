@@ -4,7 +4,7 @@ Everything is decided in `crowdperf/fronts/metrics`; here files are found, read 
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
-    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+    raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
 import sys
 from pathlib import Path
@@ -42,7 +42,7 @@ def read_all(source: Path, *, is_strict: bool) -> list[MetadataFile]:
             problems.append(printable(words))
     if problems:
         raise ParseError(
-            "\n  ".join([f"{counted(len(problems), 'file')} cannot be read; nothing was written", *problems])
+            "\n  ".join([f"{counted(len(problems), 'file')} cannot be read, so nothing was written", *problems])
         )
     if not found:
         raise ParseError(f"no metadata.json was found below {source}")

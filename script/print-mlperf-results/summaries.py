@@ -72,7 +72,7 @@ def performance_text(row: Row) -> str:
 def _threshold_text(score: Score) -> str:
     word = "PASSED" if score.is_passed else "FAILED"
     limit = "" if score.upper_limit is None else f" to {score.upper_limit:.3f}"
-    return f"Threshold = {score.target:.3f}{limit}; {score.name} {word}"
+    return f"Threshold = {score.target:.3f}{limit}, {score.name} {word}"
 
 
 def _scores_text(scores: Sequence[Score]) -> str:
@@ -173,7 +173,7 @@ def _published_lines(row: Row) -> list[str]:
     if not found.anchors:
         return [f"published: none ({found.reason})"]
     return [
-        f"published: {ratio:.3f} times as fast as {anchor.value:,g} {anchor.unit} ({anchor.metric}; {anchor.source})"
+        f"published: {ratio:.3f} times as fast as {anchor.value:,g} {anchor.unit} ({anchor.metric}, {anchor.source})"
         for anchor, ratio in found.anchors
     ]
 

@@ -25,7 +25,7 @@ def problem_with(paths: RunPaths) -> str:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         return f"{paths.folder} is not the folder of a run: {paths.run_json.name} cannot be used ({error!r})"
     if mode != Mode.ACCURACY.value and test not in SCORED_TESTS:
-        return f"{paths.folder} contains a {mode} run; only an {Mode.ACCURACY.value} run can be scored"
+        return f"{paths.folder} contains a {mode} run, but only an {Mode.ACCURACY.value} run can be scored"
     if not paths.accuracy_log.is_file():
         return f"{paths.folder} has no {paths.accuracy_log.name}: the run did not finish"
     return ""

@@ -3,7 +3,7 @@
 
 def plan(i):
     error = (
-        "published-detector only contains the shared metadata of the object detectors; run one of them, for example "
+        "published-detector only contains the shared metadata of the object detectors. Run one of them, for example "
     )
     return {"return": 1, "error": error + "with --tags=get,ml-model,retinanet"}
 

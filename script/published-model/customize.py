@@ -2,7 +2,7 @@
 
 
 def plan(i):
-    error = "published-model only contains the shared metadata of published models; run one of them, for example "
+    error = "published-model only contains the shared metadata of published models. Run one of them, for example "
     return {"return": 1, "error": error + "with --tags=get,ml-model,whisper"}
 
 

@@ -15,7 +15,7 @@ from crowdperf.kit.privacy import find_leaks
 SCHEMES = ("https", "http", "ssh", "git", "file")
 USER_KEY = "CROWDPERF_GIT_USER"
 PASSWORD_KEY = "CROWDPERF_GIT_PASSWORD"
-HELPER = f'!f() {{ echo "username=${USER_KEY}"; echo "password=${PASSWORD_KEY}"; }}; f'
+HELPER = f'!f() {{ echo "username=${USER_KEY}"; echo "password=${PASSWORD_KEY}"; }}; f'  # words: ok P23
 NO_PASSWORD = "x-oauth-basic"
 NO_ADDRESS = "this is not an address that git understands"
 """Stands for the password beside a token that is the user name; any word will do."""

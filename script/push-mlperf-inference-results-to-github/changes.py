@@ -94,14 +94,14 @@ def render(changes: Changes, most: int) -> list[str]:
         groups.setdefault((_shown_path(path), sign), []).append(size_bytes)
     lines = [_line(path, sign, sizes) for (path, sign), sizes in groups.items()]
     if len(lines) > most:
-        lines = [*lines[:most], f"  ... and {len(lines) - most} more; all of them with --out=json"]
+        lines = [*lines[:most], f"  ... and {len(lines) - most} more (--out=json lists all)"]
     sums = [
         f"{len(changes.added)} added ({size_text(_total(changes.added))})",
         f"{len(changes.changed)} changed ({size_text(_total(changes.changed))})",
         f"{len(changes.removed)} removed",
         f"{changes.same} there already",
     ]
-    stays = f"; {changes.stays} other file(s) of the submitter stay" if changes.stays else ""
+    stays = f", {changes.stays} other file(s) of the submitter stay" if changes.stays else ""
     return [*lines, f"Files: {', '.join(sums)}{stays}"]
 
 

@@ -110,7 +110,7 @@ def _walk(root: Path, submitter: str) -> tuple[list[TreeFile], list[str]]:
         elif stat.S_ISREG(status.st_mode):
             files.append(TreeFile(path=relative, size_bytes=status.st_size, is_executable=os.access(path, os.X_OK)))
         else:
-            problems.append(f"{relative}: is a link or a device; only plain files are pushed")
+            problems.append(f"{relative}: is a link or a device, but only plain files are pushed")
     return files, problems
 
 
@@ -131,7 +131,7 @@ def check_sizes(content: Content, largest_bytes: int) -> None:
     if large:
         texts = [f"{file.path}: {file.size_bytes / MEGABYTE:.1f} MB" for file in large]
         raise ContentError(
-            tuple(f"{text}; at most {largest_bytes / MEGABYTE:g} MB" for text in texts),
+            tuple(f"{text}, at most {largest_bytes / MEGABYTE:g} MB" for text in texts),
             "truncate accuracy logs with generate,inference,submission, or allow more with --largest_mb=N",
         )
 
@@ -146,6 +146,6 @@ def check_privacy(content: Content, texts: dict[str, str], known: PrivateNames) 
     if told:
         raise ContentError(
             tuple(told),
-            "replace them at their source and recreate the submission; "
-            "a name or folder that may be published: --public=NAME,FOLDER",
+            "replace them at their source and recreate the submission. "
+            "A name or folder that may be published: --public=NAME,FOLDER",
         )

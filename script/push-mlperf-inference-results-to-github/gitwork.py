@@ -107,7 +107,7 @@ class Repository:
         source = name if name in heads else main if main in heads else ""
         if not source:
             if heads:
-                told = f"its branches: {', '.join(sorted(heads))}; which one is the main one, it does not say"
+                told = f"its branches: {', '.join(sorted(heads))}. It does not report its main branch"
                 raise GitError(f"there is no branch {name} to begin at", told)
             return Branch(name=name, tip=None, is_new=True)
         return Branch(name=name, tip=self._fetch(source), is_new=name not in heads)

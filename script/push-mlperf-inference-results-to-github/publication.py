@@ -51,7 +51,7 @@ def work(repository: Repository, order: Order, tell: Callable[[str], None]) -> O
     branch = repository.find_branch(order.branch)
     state = "new" if branch.is_new else f"at {str(branch.tip)[:12]}"
     tell(f"Repository: {repository.address()}, branch {branch.name} ({state})")
-    tell(f"Submission: {', '.join(content.roots)}; {len(content.files)} files")
+    tell(f"Submission: {', '.join(content.roots)}, {len(content.files)} files")
     if content.left_out:
         tell(f"Left out:   {', '.join(content.left_out)} (only <division>/<submitter> is pushed)")
     tell(f"Commit:     by {author}: {order.message.splitlines()[0]}")
@@ -83,7 +83,7 @@ def _author(repository: Repository, order: Order) -> str:
     except GitError as error:
         if not order.is_push:
             return "not set: configure user.name and user.email (git config --global ...)"
-        commands = 'git config --global user.name "YOUR NAME"; git config --global user.email YOU@EXAMPLE.ORG'
+        commands = 'git config --global user.name "YOUR NAME" && git config --global user.email YOU@EXAMPLE.ORG'
         raise PushError(str(error).splitlines()[0], commands) from error
 
 
@@ -125,17 +125,17 @@ def _made_anew(repository: Repository, order: Order, blobs: dict[str, Blob], for
 
 def _conflict(theirs: tuple[str, ...], when: str, order: Order) -> PushError:
     shown = [*theirs[:20], *([f"and {len(theirs) - 20} more"] if len(theirs) > 20 else [])]
-    text = "\n  ".join([f"conflict: these files changed upstream {when}; nothing was pushed:", *shown])
+    text = "\n  ".join([f"conflict: these files changed upstream {when}, so nothing was pushed:", *shown])
     return PushError(text, f"see what would change now, then push: {order.command}")
 
 
 def _rejected(error: RejectedError, order: Order) -> PushError:
     if error.is_behind:
-        text = f"the branch moved twice while you were pushing; nothing was pushed:\n{error}"
+        text = f"the branch moved twice while you were pushing, so nothing was pushed:\n{error}"
         return PushError(text, f"try again: {order.command} --push")
-    text = f"the repository refused the push; nothing changed there:\n{error}"
+    text = f"the repository refused the push, and nothing changed there:\n{error}"
     return PushError(
-        text, f"see its message above; another branch may be allowed: {order.command} --branch=NAME --push"
+        text, f"see its message above. Another branch may be allowed: {order.command} --branch=NAME --push"
     )
 
 

@@ -4,7 +4,7 @@ The work is done by `python3 -m crowdperf.models.quantize` in the benchmark's vi
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
-    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+    raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ from .onnx_operators import NoOnnxFile, operators_in
 
 CONVOLUTIONS = {"Conv", "ConvTranspose"}
 HINT = (
-    "hint: it is made as a dependency, e.g. cm run script --tags=app,mlperf,inference,_resnet50,_tiny,_int8; or give "
+    "hint: it is made as a dependency, e.g. cm run script --tags=app,mlperf,inference,_resnet50,_tiny,_int8, or give "
     "--model_info=model.json --model=NAME --dataset=FOLDER"
 )
 
@@ -38,7 +38,7 @@ def network_files(info_file: Path) -> list[Path]:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelError(f"{info_file} cannot be used: {error!r}") from error
     if found != ("onnx", "fp32"):
-        raise ModelError(f"{info_file} describes a {found[1]} model for {found[0]}; an fp32 ONNX model is needed")
+        raise ModelError(f"{info_file} describes a {found[1]} model for {found[0]}, but an fp32 ONNX model is needed")
     return files
 
 

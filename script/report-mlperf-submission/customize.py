@@ -5,7 +5,7 @@ page.
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
-    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+    raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
 import json
 from pathlib import Path
@@ -69,7 +69,7 @@ def write(path: Path, text: str, source: Path) -> None:
     leaks = find_leaks(text, known_here())
     if leaks:
         shown = "\n  ".join(printable(str(leak)) for leak in leaks[:10])
-        raise ReportError(f"{path.name} would reveal private information; change it in {source.name}:\n  {shown}")
+        raise ReportError(f"{path.name} would reveal private information. Change it in {source.name}:\n  {shown}")
     write_whole(path, text)
 
 

@@ -225,7 +225,7 @@ def loads(rows: Sequence[Row], names: Names, by_digest: Mapping[str, Mapping[str
                 found.append(load_part(names.run(row, facts), load))
     return (
         "\n".join(found)
-        or "<p>No run here recorded its load. A submission tree cannot contain it; --results_dir does.</p>"
+        or "<p>No run here recorded its load. A submission tree cannot contain it. --results_dir does.</p>"
     )
 
 
@@ -289,7 +289,7 @@ def _comparison_lines(row: Row, name: str, found: Comparison) -> list[Sequence[o
             own,
             f"{number(anchor.value)} {anchor.unit}",
             f"{ratio:.2f}",
-            f"{anchor.source} ({anchor.metric}; {anchor.software})",
+            f"{anchor.source} ({anchor.metric}, {anchor.software})",
         )
         for anchor, ratio in found.anchors
     ]

@@ -5,7 +5,7 @@
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
-    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+    raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
 import os
 import shlex
@@ -97,17 +97,17 @@ def _no_engine(made: Plan, *, is_recorded: bool) -> str:
     if is_recorded:
         return "a recorded machine cannot start containers. The plan is shown above.\n  hint: add _plan"
     return (
-        f"no container can be started here: {made.trouble}. The plan is shown above; nothing was built or run.\n"
-        "  hint: cm run script --tags=get,docker shows the fix; for the plan alone add _plan"
+        f"no container can be started here: {made.trouble}. The plan is shown above. Nothing was built or run.\n"
+        "  hint: cm run script --tags=get,docker shows the fix. For the plan alone add _plan"
     )
 
 
 def _failed(outcome: session.Outcome) -> str:
     what = shlex.join(outcome.failed) if outcome.failed else "the shell in the container"
-    return f"code {outcome.code}: {what}\n  hint: its output is shown above; successful steps of the image are kept"
+    return f"code {outcome.code}: {what}\n  hint: its output is shown above. Successful steps of the image are kept"
 
 
 def _tell_detached(made: Plan) -> None:
-    print(f"the container {made.container.name} goes on; in it and to end it:")
+    print(f"the container {made.container.name} keeps running. To use it and to end it:")
     for words in (launch.execute(made.container, ("COMMAND",)), *launch.end(made.container)):
         print(f"  {shlex.join(words)}")

@@ -17,7 +17,7 @@ from .image import CM_CACHE, CM_HOME, USER_SCRIPT, Copy, From, Instruction, Labe
 from .request import TOOLS, WORK
 from .shell_words import RequestError
 
-HEADER = "# Made by crowdperf's recipe run-in-container; values are JSON strings, without expansion."
+HEADER = "# Made by crowdperf's recipe run-in-container. Values are JSON strings, without expansion."
 CACHE_ID = "crowdperf"
 
 

@@ -15,7 +15,7 @@ CM_CACHE = "/cm-cache"
 SUBMITTER = "container"
 """Name of the submitter in the image's own workspace; SUBMITTER=NAME overrides it."""
 REQUIREMENTS = "requirements.txt"
-PACKAGES_SCRIPT = (
+PACKAGES_SCRIPT = (  # words: ok P23
     "set -eu; if command -v apt-get >/dev/null; then "
     "python3 -c 'import venv, ensurepip' 2>/dev/null || set -- \"$@\" python3 python3-venv; apt-get update; "
     'DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@"; rm -rf /var/lib/apt/lists/*; '
@@ -27,17 +27,17 @@ PACKAGES_SCRIPT = (
     "else echo 'the base image has no package tool that is known' >&2; exit 1; fi"
 )
 """Programs, not names of distributions: a derived distribution has the tool of its parent. ``$@``: the packages."""
-FOLDERS_SCRIPT = (
+FOLDERS_SCRIPT = (  # words: ok P23
     f"set -eu; mkdir -p {WORK}; [ -e /workspace ] || ln -s {WORK} /workspace; mkdir -p {CM_HOME} {CM_CACHE}; "
     f"echo '[\"{SOURCES}\"]' > {CM_HOME}/repos.json"
 )
-WORKSPACE_SCRIPT = (
+WORKSPACE_SCRIPT = (  # words: ok P23
     f"set -eu; {CM_INSIDE} run script --tags=run,mlperf,make,_init --path=/opt/workspace --submitter={SUBMITTER} "
     "--quiet; "
     f"cp /opt/workspace/closed/{SUBMITTER}/Makefile {WORK}/"
 )
 """Gives /work a Makefile for containers without a mounted workspace."""
-USER_SCRIPT = (
+USER_SCRIPT = (  # words: ok P23
     'set -eu; for f in passwd group; do touch /etc/$f; { grep -v -e "^$1:" -e "^[^:]*:[^:]*:$2:" /etc/$f || true; } '
     '> /etc/$f.new; cat /etc/$f.new > /etc/$f; rm /etc/$f.new; done; echo "$1:x:$3:" >> /etc/group; '
     'echo "$1:x:$2:$3::/home/$1:/bin/sh" >> /etc/passwd; '

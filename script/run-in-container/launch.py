@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from .request import WORK, Request
 
-KEEP_ALIVE = ("/bin/sh", "-c", 'trap "exit 0" TERM INT; while :; do sleep 3600 & wait $!; done')
+KEEP_ALIVE = ("/bin/sh", "-c", 'trap "exit 0" TERM INT; while :; do sleep 3600 & wait $!; done')  # words: ok P23
 """Holds a container without a shell that waits for input; ends at once when it is told to stop."""
 STOP_AFTER_S = 10
 IMAGE = "mlperf-inference"

@@ -117,20 +117,21 @@ def _notes(request: Request, facts: Facts, container: Container) -> tuple[str, .
         )
         notes.append(f"the digest of {request.base.reference} is not known here: {how}")
     elif request.base.source:
-        notes.append(f"digest of the base image: {request.base.source} (seen {request.base.seen}; not compared here)")
+        notes.append(f"digest of the base image: {request.base.source} (seen {request.base.seen}, not compared here)")
     if request.has_cm and not request.repo_url and facts.source.changed_count:
         notes.append(
-            f"{facts.source.changed_count} files of the checkout differ from its commit; the image has the commit"
+            f"{facts.source.changed_count} files of the checkout differ from its commit, but the image has the commit"
         )
     if request.action != "build" and request.has_cm and not any(one.target == WORK for one in container.mounts):
         notes.append(
-            f"no workspace is mounted at {WORK}: files written there are lost with the container; --work=FOLDER"
+            f"no workspace is mounted at {WORK}: files written there are lost with the container, "
+            "--work=FOLDER keeps them"
         )
     if facts.is_root and container.engine != "apptainer":
         who = request.options.user_id or str(facts.account.uid)
         notes.append(f"you are root: the user in the container is {who}, and mounted folders have to let it write")
     if container.neuron and container.engine == "apptainer":
-        notes.append("Neuron devices with Apptainer: not known; it shows the whole /dev of the host by default")
+        notes.append("Neuron devices with Apptainer: not known, but it shows the whole /dev of the host by default")
     if container.gpus.devices and container.engine == "podman" and not facts.has_cdi:
         notes.append("podman finds GPUs by CDI: sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml")
     if container.engine == "apptainer" and (container.shm_size or container.is_unconfined):

@@ -55,7 +55,7 @@ def carry_out(plan: Plan, remake: Callable[[Base], Plan], output: int = 1) -> Ou
     if action in ("prebuild", "attach") and not plan.request.is_detached and not has_terminal():
         raise RequestError(
             f"_{action} opens a shell in the container, and there is no terminal",
-            hint="the same call with --detach (make: DOCKER_DETACH=1) leaves it running, for exec; "
+            hint="the same call with --detach (make: DOCKER_DETACH=1) leaves it running, for exec. "
             "cm run script --tags=run,container,mlperf,_headless --commands='make build' needs no terminal",
         )
     _check_mounts(plan)

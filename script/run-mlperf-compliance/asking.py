@@ -104,14 +104,14 @@ def wanted_tests(call: Call, benchmark: str) -> tuple[str, ...]:
             f"--version={rounds_of(benchmark)[-1]} selects the newest that has it" if benchmark in BENCHMARKS else ""
         )
         ways = " and ".join(way for way in (newest, "--test selects the tests") if way)
-        raise WrongCall([f"{error}; {ways}"]) from error
+        raise WrongCall([f"{error}. {ways}"]) from error
     unknown = [test for test in needed if test not in TESTS]
     if unknown:
         made = ", ".join(test for test in needed if test in TESTS)
         problem = (
             f"{benchmark} needs {', '.join(unknown)} in {round_of(call, benchmark)}, which this recipe does not make"
         )
-        raise WrongCall([f"{problem}; --test={made.replace(', ', ',')} makes the others"])
+        raise WrongCall([f"{problem}. --test={made.replace(', ', ',')} makes the others"])
     _refuse_without_tokens(benchmark, needed)
     return needed
 
@@ -124,7 +124,7 @@ def _refuse_without_tokens(benchmark: str, tests: tuple[str, ...]) -> None:
         return
     said = f"{', '.join(found)} of {benchmark} cannot pass: it reads how many tokens each answer has, and this harness"
     exempt = next((one for one in reversed(rounds_of(benchmark)) if not tests_needed(benchmark, one, "closed")), "")
-    way = f"; --version={exempt} is the newest round that requires no test of it" if exempt else ""
+    way = f". --version={exempt} is the newest round that requires no test of it" if exempt else ""
     raise WrongCall([f"{said} logs no numbers of tokens for it{way}"])
 
 

@@ -5,7 +5,7 @@ What to make is decided in `asking.py` from what `finding.py` finds; `making.py`
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
-    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+    raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
 from crowdperf.call.answers import failure
 from crowdperf.call.recipe_calls import passed_on_inputs

@@ -108,7 +108,7 @@ def _verify_responses(run: MeasuredRun, folder: Path, tested: RunPaths, score: S
     if verdict.is_identical:
         return Outcome(is_passed=True, notes=(note, figure))
     scores = _compare_scores(run, folder, scored, score)
-    return Outcome(is_passed=scores.is_passed, notes=(f"{note}; not all bytes are the same", figure, *scores.notes))
+    return Outcome(is_passed=scores.is_passed, notes=(f"{note}, but not all bytes are the same", figure, *scores.notes))
 
 
 def _compare_scores(run: MeasuredRun, folder: Path, scored: Mapping[str, Any], score: Score) -> Outcome:

@@ -111,5 +111,6 @@ def view(given: Inputs, program: Path) -> tuple[str, ...]:
     return (
         f"{runs} runs: {target / BUNDLE}",
         f"official page: {target / SITE}",
-        "the official page contacts two other hosts (fonts, a visitor counter); curve.html makes no network requests",
+        "the official page contacts two other hosts (fonts, a visitor counter), while curve.html makes "
+        "no network requests",
     )

@@ -4,7 +4,7 @@ What a curve is stands in `crowdperf/curves`; `commands.py` checks and shows fin
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
-    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+    raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
 import shlex
 from pathlib import Path
@@ -40,7 +40,7 @@ def refused(error: Exception | str, action: str = "") -> dict[str, Any]:
     """CM's answer for a call that cannot be carried out."""
     hint = FOLDER_HINT.format(action) if action in ("check", "view") else HINT
     if isinstance(error, ProbeError):
-        hint = "hint: rerun the command once the server answers; nothing was written"
+        hint = "hint: rerun the command once the server answers (no file was written)"
     return failure(printable_lines(str(error)), hint)
 
 
@@ -173,5 +173,5 @@ def close(i: dict[str, Any], given: Inputs, run: CurveRun, states: dict[str, Sta
     if submission is not None:
         return finished(i, submission, run.folder)
     wrong = "\n  ".join(f"{one.name}: {one.state}" for one in page.rows if one.state != State.DONE.value)
-    hint = "hint: rerun the command for the missing points; add --rerun=invalid,failed to repeat these too"
+    hint = "hint: rerun the command for the missing points. Add --rerun=invalid,failed to repeat these too"
     return {"return": code, "error": f"points without a valid result:\n  {wrong}\n{hint}"}

@@ -4,7 +4,7 @@ What is asked for is read in `request.py`, done in `steps.py` through the recipe
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
-    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+    raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
 import time
 from pathlib import Path
@@ -77,7 +77,7 @@ def require_gpu(request: Request, machine: Machine) -> None:
     """Raises RequestError where device cuda is asked for and no GPU answers, before anything is installed."""
     why = nvidia.missing_gpu(machine) if request.device == "cuda" else ""
     if why:
-        raise RequestError([f"--device=cuda: {why}; --device=cpu runs without one"])
+        raise RequestError([f"--device=cuda: {why}. --device=cpu runs without one"])
 
 
 def plan(i: dict[str, Any]) -> dict[str, Any]:

@@ -112,13 +112,13 @@ def read(env: Mapping[str, Any], values: Any, system: Any, known: Known, folder:
     category = _category(values["category"] or "", model, round_name)
     division = values["division"]
     if call.chosen("CM_MLPERF_SUBMISSION_GENERATION_STYLE") == "short" and division != "open":
-        call.problems.append(f"--division: found {division!r}; _short is for the open division, use _full")
+        call.problems.append(f"--division: found {division!r}, but _short is for the open division, use _full")
     modes = _modes(call)
     is_finding = values["find_performance"] is True
     makes_submission = is_yes(env.get("CM_MLPERF_SUBMISSION_RUN"))
     compliance = _has_compliance(call, division, otherwise=makes_submission)
     if is_finding and modes != (Mode.PERFORMANCE,):
-        call.problems.append("find-performance makes performance runs only; leave --mode and other variations out")
+        call.problems.append("find-performance makes performance runs only, so leave --mode and other variations out")
     scenarios = _scenarios(call, model, round_name, category, needs_all=makes_submission and division != "open")
     if call.problems:
         raise RequestError(call.problems)
@@ -187,7 +187,7 @@ def _round(call: _Call, model: str) -> str:
     allowed = rounds_of(model) if model in BENCHMARKS else ROUNDS
     name = f"v{text}" if text else allowed[-1]
     if name not in allowed:
-        call.problems.append(f"_r{text}: {model} is not in round {name}; it is in {', '.join(allowed)}")
+        call.problems.append(f"_r{text}: {model} is not in round {name}, only in {', '.join(allowed)}")
         return allowed[-1]
     return name
 
@@ -199,7 +199,7 @@ def _loadgen(call: _Call, round_name: str, rounds: LoadGenRounds) -> str:
     if round_name in rounds.there:
         return f"_{round_name}"
     there = ", ".join(rounds.there)
-    words = f"no LoadGen package has the seeds of {round_name} (there are {there}); {rounds.usual}'s are used"
+    words = f"no LoadGen package has the seeds of {round_name} (there are {there}), so {rounds.usual}'s are used"
     call.remarks.append(words)
     return ""
 
@@ -236,5 +236,5 @@ def _scenarios(call: _Call, model: str, round_name: str, category: str, *, needs
     missing = sorted(scenario.value for scenario in wanted if scenario not in allowed)
     if missing:
         what = f"{model} has no {', '.join(missing)} in category {category} in round {round_name}"
-        call.problems.append(f"--scenario: {what}; it has {', '.join(names)}")
+        call.problems.append(f"--scenario: {what}, only {', '.join(names)}")
     return tuple(scenario for scenario in Scenario if scenario in wanted)

@@ -91,7 +91,7 @@ def perform(call: Call) -> dict[str, Any]:
 def introduction(request: Request) -> list[str]:
     """What the user is told before anything is installed."""
     rules = f"Using MLCommons Inference rules of {request.round_name} from crowdperf's own tables"
-    return [*request.remarks, f"{rules} (no checkout of mlcommons/inference; LoadGen is the package mlcommons-loadgen)"]
+    return [*request.remarks, f"{rules} (no checkout of mlcommons/inference, LoadGen is the package mlcommons-loadgen)"]
 
 
 def _backend_version(call: Call) -> str:
@@ -156,7 +156,7 @@ def _recorded(call: Call, sut: Mapping[str, str], config_file: str) -> dict[Scen
     is_used = request.execution_mode in RECORDED_STYLES and Mode.PERFORMANCE in request.modes
     if is_used and _lacks_server_rate(call, config_file):
         by_hand = _find_line(call, [Scenario.SERVER])
-        print(f"no target_qps is recorded for Server; it is searched now. By hand:\n{by_hand}")
+        print(f"no target_qps is recorded for Server, so it is searched now. By hand:\n{by_hand}")
         finding = replace(
             request,
             is_finding=True,
@@ -173,7 +173,7 @@ def _recorded(call: Call, sut: Mapping[str, str], config_file: str) -> dict[Scen
     unknown = [Scenario(name) for name, row in rows.items() if row["target"] is None and is_used]
     if unknown:
         by_hand, names = _find_line(call, unknown), ",".join(scenario.value for scenario in unknown)
-        print(f"no target is recorded for {names}; the harness estimates it. By hand:\n{by_hand}", flush=True)
+        print(f"no target is recorded for {names}, so the harness estimates it. By hand:\n{by_hand}", flush=True)
     return {
         Scenario(name): (repr(row["target"]["value"]), row["origin"])
         for name, row in rows.items()
@@ -218,7 +218,7 @@ def _foreign_seeds(request: Request, paths: ResultsPaths, results: Mapping[str, 
         seeds = (read_object(RunPaths(paths.folder / part["folder"]).result_json) or {}).get("seeds") or {}
         if seeds and seeds != {"qsl": wanted.qsl, "sample_index": wanted.sample_index, "schedule": wanted.schedule}:
             owner = next((name for name, row in SEEDS.items() if row.qsl == seeds.get("qsl")), "no known round")
-            words = f"the runs have LoadGen's seeds of {owner}; a submission to {request.round_name} needs its own"
+            words = f"the runs have LoadGen's seeds of {owner}, but a submission to {request.round_name} needs its own"
             print(f"! {words}", flush=True)
             return [words] if request.makes_submission else []
     return []

@@ -6,7 +6,7 @@ was made with.
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
-    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+    raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
 from datetime import datetime, timezone
 from pathlib import Path

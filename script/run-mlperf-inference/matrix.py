@@ -168,7 +168,7 @@ def _wanted_scenarios(words: tuple[str, ...], model: str, problems: Problems) ->
     missing = [scenario.value for scenario in wanted if scenario not in allowed]
     if missing:
         known = ", ".join(scenario.value for scenario in allowed)
-        problems.note("scenario", f"{model} has no {', '.join(missing)}; it has {known}")
+        problems.note("scenario", f"{model} has no {', '.join(missing)}, only {known}")
     return wanted
 
 
@@ -178,7 +178,7 @@ def _options(values: Any, device: str, problems: Problems) -> dict[str, str]:
     if gpus := values["gpus"]:
         options["gpus"] = ",".join(map(str, gpus))
         if why := gpus_problem(gpus, device, "give --device=cuda"):
-            problems.note("gpus", f"found {values.text('gpus')!r}; {why}")
+            problems.note("gpus", f"found {values.text('gpus')!r}: {why}")
     options |= {name: str(values[name]) for name in PATHS if values[name]}
     options |= {name: values.text(name) for name in ("machine", "shape")}
     return {name: text for name, text in options.items() if text}
@@ -198,10 +198,10 @@ def _misfits(config: Config, prompts: PromptSettings, known: AppNames) -> list[s
         ]
     problems += [f"--{name}: {why}" for name, why in prompts.problems(config.backend).items()]
     if config.is_finding and BACKENDS[config.backend].is_text:
-        problems.append("--find: not supported for backends that answer prompts; set --server_target_qps")
+        problems.append("--find: not supported for backends that answer prompts. Set --server_target_qps")
     if config.run_id and config.resume not in ("", "all"):  # "all" is what `cm resume script` gives
         problems.append(
-            f"--resume: found {config.resume!r}; runs with --run_id resume automatically, as with --resume=all: "
+            f"--resume: found {config.resume!r}, but runs with --run_id resume automatically, as with --resume=all: "
             "omit --resume"
         )
     for name, is_given in (("rerun", config.is_rerun), ("target_origin", bool(config.target_origin))):
@@ -222,7 +222,7 @@ def _misfits(config: Config, prompts: PromptSettings, known: AppNames) -> list[s
         if name in config.options and (config.source != DEFAULT_SOURCE or is_fixed):
             made = config.model if is_fixed else f"--source={config.source}"
             way = OWN_MODEL if is_fixed else "your own copy requires --source=real"
-            problems.append(f"--{name}: {made} generates its own data and model; {way}")
+            problems.append(f"--{name}: {made} generates its own data and model, but {way}")
     problems += [f"--{name}: {why}" for name, why in misplaced_inputs(config.options, config.scenarios).items()]
     return problems + _unused_targets(config.targets, config.scenarios)
 

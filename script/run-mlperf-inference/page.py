@@ -24,7 +24,8 @@ _NANOSECONDS_PER_MS = 1e6
 LATENCY_NOTE = (
     "These latencies were measured. The results of SingleStream and MultiStream above are LoadGen's early-stopping"
     " estimates of the 90th and 99th percentile: never lower than the measured percentile, and higher the fewer queries"
-    " a run had. In MultiStream a query has 8 samples; in Offline all samples are one query, so it is not in the chart."
+    " a run had. In MultiStream a query has 8 samples, and in Offline all samples are one query, so it is not"
+    " in the chart."
 )
 LATENCIES = (("p50_ns", "p50", 50.0), ("p90_ns", "p90", 90.0), ("p99_ns", "p99", 99.0), ("p99_9_ns", "p99.9", 99.9),
              ("max_ns", "max", 100.0))  # fmt: skip
@@ -156,7 +157,7 @@ def commands_part(results: Mapping[str, Any], environment: Mapping[str, Any]) ->
             copyable("Reproduce: run it again with the same inputs", environment["command"]),
             copyable("Compare with another result", f"cm diff script {run_id} OTHER_RESULT"),
             copyable(
-                "Share: show what would be sent to a collector; nothing is sent",
+                "Share: show what would be sent to a collector, without sending it",
                 f"cm run script --tags=share,mlperf,result --result={run_id} --dry_run",
             ),
             '<p class="quiet">For the last two, be in the folder that contains this result, or give its path.</p>',

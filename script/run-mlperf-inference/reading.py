@@ -33,7 +33,7 @@ def one_model(values: Mapping[str, Any], known: AppNames, problems: Problems) ->
     names = values["model"]
     if len(names) > 1:
         several = f"for several: {SEVERAL_BENCHMARKS}{','.join(names)}"
-        problems.note("model", f"only one benchmark per run, found {','.join(names)!r}; {several}")
+        problems.note("model", f"only one benchmark per run, found {','.join(names)!r}. {several}")
     return known.aliases.get(names[0], names[0])
 
 
@@ -59,7 +59,7 @@ def modes_of(words: tuple[str, ...], problems: Problems, *, is_finding: bool) ->
         problems.note("mode", str(error))
         return tuple(Mode)
     if is_finding and Mode.PERFORMANCE not in modes:
-        problems.note("find", "accuracy runs have no target to find; omit --mode")
+        problems.note("find", "accuracy runs have no target to find. Omit --mode")
     return (Mode.PERFORMANCE,) if is_finding else modes
 
 
@@ -84,5 +84,5 @@ def origins(name: str, text: str | None, problems: Problems) -> dict[Scenario, s
         try:
             found[parse_scenario(scenario.strip())] = words.strip()
         except UnknownName as error:
-            problems.note(name, f"{error}; written 'Offline: words; Server: words'")
+            problems.note(name, f"{error}, expected the form written 'Offline: words; Server: words'")
     return found

@@ -39,7 +39,7 @@ def is_second(result: Mapping[str, Any]) -> bool:
 def announcement(result: Mapping[str, Any], rate: float) -> str:
     """What is told between the two runs."""
     return (
-        f"{result['run']['scenario']['value']} is INVALID ({result['invalid_reasons'][0]}); {rate_text(result)}, "
+        f"{result['run']['scenario']['value']} is INVALID ({result['invalid_reasons'][0]}): {rate_text(result)}, "
         f"a rate chosen by the harness. Running it once more with {rate:,.10g}."
     )
 
@@ -68,5 +68,5 @@ def note(result: Mapping[str, Any]) -> str:
     times = "once more with another target" if len(rates) == 1 else f"{len(rates)} more times with other targets"
     return (
         f"{scenario} was INVALID with a target of {', '.join(f'{rate:,.10g}' for rate in rates)}, so it was run "
-        f"{times}; the logs of the first run are in {attempt['folder']}"
+        f"{times}. The logs of the first run are in {attempt['folder']}"
     )

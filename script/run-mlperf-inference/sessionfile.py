@@ -57,7 +57,7 @@ class SessionFile:
         content = read_object(paths.session_json)
         is_readable = content is None or content.get("format") in READABLE
         if settings is None and (not is_readable or "settings" in (content or {})):
-            message = f"{paths.folder} contains the results of a run without --run_id; use another name or folder"
+            message = f"{paths.folder} contains the results of a run without --run_id. Use another name or folder"
             raise FolderInUse(message)
         if not is_readable:
             raise FolderInUse(

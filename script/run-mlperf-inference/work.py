@@ -78,7 +78,7 @@ def make_runs(call: Call, file: SessionFile, *, is_new: bool) -> dict[str, Any]:
         if said := resume.describe(choice, folder, is_shared=bool(config.run_id)):
             call.say(said)
     elif config.resume:
-        call.say(f"no earlier run in {config.results_folder} has these settings; starting a new one")
+        call.say(f"no earlier run in {config.results_folder} has these settings, starting a new one")
     changed = ", ".join(choice.changed)
     notes = (f"kept runs used other versions of: {changed}",) if changed else ()
     way_on = call.command if config.run_id else f"{call.command} --resume=all"

@@ -66,7 +66,7 @@ def _readme(run: Described, weights: str) -> str:
     {line}{source}
 
 Harness: crowdperf, backend {run.backend}, precision {run.precision}. Weights: {weights}.
-Settings of LoadGen: user.conf; mlperf.conf is the one in LoadGen.
+Settings of LoadGen: user.conf, while mlperf.conf is the one in LoadGen.
 Made before the run, by `make generate_conf_files`. It contains no results.
 """
 
@@ -74,7 +74,7 @@ Made before the run, by `make generate_conf_files`. It contains no results.
 def _calibration(run: Described) -> str:
     is_quantized = run.precision == "int8"
     text = (
-        "The weights are quantized to int8, with the benchmark's official calibration list; `make calibrate` makes\n"
+        "The weights are quantized to int8, with the benchmark's official calibration list. `make calibrate` makes\n"
         "build/calibration/<benchmark>/calibration.json with its digests and the scales."
         if is_quantized
         else f"Not quantized: the weights are {weight_type(run.precision)}."

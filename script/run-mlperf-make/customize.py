@@ -5,7 +5,7 @@ shows what came out in the workspace, which `workspace.py` makes; `tables.yaml` 
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
-    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+    raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
 import os
 import time
@@ -102,6 +102,6 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     except execution.CallFailed as error:
         return error.answer
     told = "\n  ".join(
-        ["not passed:", *problems, "hint: see the output of each recipe above; runs and scores are recorded"]
+        ["not passed:", *problems, "hint: see the output of each recipe above. Runs and scores are recorded"]
     )
     return {"return": 1, "error": told} if problems else {"return": 0}

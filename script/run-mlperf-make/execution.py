@@ -67,7 +67,7 @@ def refuse_impossible(
             if answer["return"] > 0:
                 said = str(answer.get("error", "")).removeprefix("the run would fail: ").splitlines()[0]
                 hint = (
-                    "make ... SOURCE=tiny tries it with a small synthetic model; make plan TARGET=... shows all steps"
+                    "make ... SOURCE=tiny tries it with a small synthetic model, make plan TARGET=... shows all steps"
                 )
                 raise MakeError(said, hint, code=answer["return"])
 

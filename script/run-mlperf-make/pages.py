@@ -89,11 +89,11 @@ def cost_lines(plan: Plan) -> list[str]:
         return []
     seconds = sum(map(least_s, runs))
     shown = f"{seconds / 3600:.2f} h" if seconds >= 600 else f"{seconds:.0f} s"
-    lines = [f"runs: at least {shown}; their requirements are prepared before that"]
+    lines = [f"runs: at least {shown}, and their requirements are prepared before that"]
     real = dict.fromkeys(call.inputs["model"] for call in runs if call.inputs["source"] == "real")
     for name in real:
         sizes = record_of(name).sizes
-        memory = f"; {sizes.memory.size_bytes / GB:.0f} GB of memory to make the model" if sizes.memory else ""
+        memory = f", {sizes.memory.size_bytes / GB:.0f} GB of memory to make the model" if sizes.memory else ""
         known = f"at least {sizes.needed_bytes / GB:.0f} GB" if sizes.needed_bytes else "unknown"
         lines.append(f"space of {name}: {known}{memory}")
     return lines

@@ -156,7 +156,7 @@ def _tree_values(around: Around) -> dict[str, str]:
     folder = around.folder
     division, submitter = folder.parts[-2:] if len(folder.parts) > 2 else ("", "")
     if division not in DIVISIONS:
-        said = f"a workspace is in <division>/<submitter>, with division {', '.join(DIVISIONS)}; this is {folder}"
+        said = f"a workspace is in <division>/<submitter>, with division {', '.join(DIVISIONS)}, but this is {folder}"
         raise MakeError(said, f"make {around.request.work} outside the container, in the folder of the workspace")
     has_runs = any((folder / run["RUN"]).is_dir() for run in around.kept_runs())
     backup = Path(f"{folder.parent.parent}_logs")  # of truncate_results
@@ -204,7 +204,7 @@ def _meant(names: Sequence[str], around: Around) -> tuple[tuple[str, ...], list[
     remarks = [f"{name} is {one} here" for name, one in found.items() if one != name]
     for name in () if around.request.values["ROUND"] else found:
         for other, last in earlier_benchmarks(official_name(name)).items() if found[name] == name else ():
-            remarks.append(f"{name} is that of rounds after {last}; ROUND={last} means {parse_benchmark(other)[0]}")
+            remarks.append(f"{name} is that of rounds after {last}. ROUND={last} means {parse_benchmark(other)[0]}")
     return tuple(found.values()), remarks
 
 
@@ -238,7 +238,7 @@ def _kept_runs(around: Around) -> Rows:
 def _tested_runs(around: Around) -> Rows:
     """Of each compliance test the newest run of each system, benchmark and scenario that it was made of."""
     rows = [{**run, "TEST": test} for test in TESTS for run in around.kept_runs(f"{test}/compliance.json")]
-    return rows, [] if rows else ["no run in build/runs has a compliance test; make run_audit_harness makes them"], []
+    return rows, [] if rows else ["no run in build/runs has a compliance test. make run_audit_harness makes them"], []
 
 
 def _configs(around: Around) -> Rows:
@@ -284,9 +284,9 @@ def _length(args: RunArgs, around: Around) -> ExecutionMode:
 
 def _harness_remarks(args: RunArgs, around: Around) -> Iterator[str]:
     if "test_mode" not in args.flags:
-        yield "no --test_mode: performance and accuracy runs; --test_mode=PerformanceOnly makes the first only"
+        yield "no --test_mode: performance and accuracy runs. --test_mode=PerformanceOnly makes the first only"
     if around.source != "real" and args.length is None:
-        yield f"SOURCE={around.source}: synthetic data, so runs of 2 s; --fast makes runs of 60 s"
+        yield f"SOURCE={around.source}: synthetic data, so runs of 2 s. --fast makes runs of 60 s"
 
 
 def _combinations(args: RunArgs, around: Around) -> Iterator[tuple[str, Scenario, str]]:
@@ -316,11 +316,11 @@ def _require(config: EffectiveConfig, around: Around) -> None:
     """Raises MakeError for a configuration that cannot run here; a recorded machine has the backends of this one."""
     what = f"{config.benchmark} {config.scenario.value} on {config.system} (config_ver={config.config_ver})"
     if config.backend not in BACKENDS:
-        raise MakeError(f"{what} needs the backend {config.backend}; there are {', '.join(BACKENDS)}")
+        raise MakeError(f"{what} needs the backend {config.backend}, allowed: {', '.join(BACKENDS)}")
     if around.machine:
         return
     if config.device == "cuda" and (why := nvidia.missing_gpu(Machine())):
-        hint = "USE_CPU=1 runs on the CPU; make plan TARGET=run MACHINE=... plans for a recorded machine"
+        hint = "USE_CPU=1 runs on the CPU, make plan TARGET=run MACHINE=... plans for a recorded machine"
         raise MakeError(f"{what} needs a GPU: {why}", hint)
     if why := misfit(config.backend, config.benchmark, config.device):
         raise MakeError(f"{what}: {why}", "USE_CPU=1 runs on the CPU")

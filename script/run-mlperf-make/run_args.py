@@ -16,7 +16,7 @@ from crowdperf.rules.official_names import parse_benchmark
 
 from .request import MakeError, misfit, table
 
-HINT = "make help; docs/howto/from-nvidia.md shows the flags"
+HINT = "make help, docs/howto/from-nvidia.md shows the flags"
 QUOTE_REMARK = "RUN_ARGS: quotes around all flags were removed"
 SETTINGS = tuple(name for row in FIELDS.values() for name in (row.name, *row.spellings))
 """The fields of a configuration, and their earlier spellings: flags, too."""
@@ -95,7 +95,7 @@ def _flags_in(words: Sequence[str], problems: list[str]) -> Iterator[tuple[str, 
         word = rest.pop(0)
         match = re.fullmatch(r"--([A-Za-z][\w-]*)(?:=(.*))?", word, re.DOTALL)
         if match is None:
-            problems.append(f"{word!r} is not a flag; write --name=value")
+            problems.append(f"{word!r} is not a flag, write --name=value")
             continue
         name, value = match[1].replace("-", "_"), match[2]
         has_value = name in SETTINGS or table("flags").get(name, [""])[0] == "value"

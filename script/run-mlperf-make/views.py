@@ -106,7 +106,7 @@ def link(workspace: Path, place: str, target: Path, maker: str) -> None:
         if path.resolve() == target.resolve():
             return  # the scratch space has the files themselves
         kind = "folder" if path.is_dir() else "file"
-        raise MakeError(f"{path} is a {kind} instead of a link; it is not changed", ELSEWHERE)
+        raise MakeError(f"{path} is a {kind} instead of a link and was not changed", ELSEWHERE)
     note(workspace, place, "link", str(target), maker)
     with _beside(path) as beside:
         beside.symlink_to(target)
@@ -119,7 +119,7 @@ def _show_run(view: View, line: str, workspace: Path) -> None:
     for mode in modes:
         target = folder / (INNER[mode] if len(modes) > 1 else "")
         if target.exists():
-            raise MakeError(f"{target} is there already; it is left as it is", ELSEWHERE)
+            raise MakeError(f"{target} already exists and is left as it is", ELSEWHERE)
         with _beside(target) as beside:
             shutil.copytree(workspace / source / INNER[mode], beside, copy_function=_shared)
     note(workspace, view.place, "run", source, line)
@@ -152,7 +152,7 @@ def _copy_test(view: View, workspace: Path) -> list[str]:
     """Copies what a submission holds of a test that passed, file by file, over what is there; else says so."""
     test, folder = workspace / view.source[0], workspace / view.place
     if not (read_object(test / "compliance.json") or {}).get("passed"):
-        return [f"{view.source[0]} has not passed; it was not copied"]
+        return [f"{view.source[0]} has not passed, so it was not copied"]
     patterns = ("verify_*.txt", "*_accuracy.txt", "accuracy/*", "performance/run_1/mlperf_log_*.txt")
     files = [file for pattern in patterns for file in test.glob(pattern)]
     for file in files:
@@ -166,7 +166,7 @@ def stage(workspace: Path, place: str) -> None:
     """Makes the folder `place` with what a submission holds of the workspace; an earlier one goes. Raises MakeError."""
     target = workspace / place
     if target.exists() and (notes(workspace).get(place) or {}).get("kind") != "stage":
-        raise MakeError(f"{target} was made by something else; it is left as it is", ELSEWHERE)
+        raise MakeError(f"{target} was made by something else and is left as it is", ELSEWHERE)
     note(workspace, place, "stage")
     shutil.rmtree(target, ignore_errors=True)
     left_out = shutil.ignore_patterns("*.log", ".*", "*.update")

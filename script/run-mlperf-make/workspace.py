@@ -50,7 +50,7 @@ def make_workspace(root: Path, submitter: str, division: str, cm: str, round_nam
     try:
         if file.exists() and not file.read_text(encoding="utf-8", errors="replace").startswith(FIRST_LINE):
             raise MakeError(
-                f"{file} was made by something else; it is left as it is", "--path=FOLDER names another place"
+                f"{file} was made by something else and is left as it is", "--path=FOLDER names another place"
             )
         file.parent.mkdir(parents=True, exist_ok=True)
         write_whole(file, text)

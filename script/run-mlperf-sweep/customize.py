@@ -5,7 +5,7 @@ checks the call, `plans.py` and `prestage.py` ask the engine.
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
-    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+    raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
 import json
 import shlex
@@ -103,10 +103,10 @@ def carry_out(i: dict[str, Any], call: Call, made: Plan, found: dict[str, Any]) 
     earlier = sweep.read_plan(call.folder).points
     if any(path.name != ".lock" for path in call.folder.path.iterdir()) and not earlier:
         return failure(
-            f"{call.folder.path} is not the folder of a sweep, and not empty; give the sweep another name", HINT
+            f"{call.folder.path} is not the folder of a sweep, and not empty. Give the sweep another name", HINT
         )
     if earlier and (known := read_report(call.folder.path).facts.recipe) != made.recipe:
-        return failure(f"{call.folder.path} has points of the recipe {known}; give the sweep another name", HINT)
+        return failure(f"{call.folder.path} has points of the recipe {known}. Give the sweep another name", HINT)
     program = call.program
     is_prestaged = call.values["prestage"]
     if found and (call.settings[KIND] != LOCAL if is_prestaged is None else is_prestaged):

@@ -45,7 +45,7 @@ class RecipeInputs:
         if name in self.recipe.refused_inputs:
             return f"{name}: {self.recipe.refused_inputs[name]}"
         if holds_secret(name, value):
-            return f"{name} looks like a secret, and every point would show it; give it with --secrets=FILE"
+            return f"{name} looks like a secret, and every point would show it. Give it with --secrets=FILE"
         return "; ".join(wrong.text for wrong in wrong_values(self.recipe, {name: value}))
 
     def meant(self, name: str) -> str:

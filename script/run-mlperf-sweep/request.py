@@ -57,9 +57,9 @@ def _file_of(values: Mapping[str, Any]) -> str:
     names = {text for name in ("file", "sweep_file") if (text := str(values[name] or ""))}
     if not names:
         lock = "with cm lock script, where --file is the lockfile, use --sweep_file=FILE"
-        raise SweepError([Problem(0, f"--file is missing: the file of the sweep; {lock}")])
+        raise SweepError([Problem(0, f"--file is missing: the file of the sweep. {lock}")])
     if len(names) > 1:
-        raise SweepError([Problem(0, "--file and --sweep_file are the same input, and name two files; give one")])
+        raise SweepError([Problem(0, "--file and --sweep_file are the same input, and name two files. Give one")])
     return names.pop()
 
 
@@ -109,7 +109,7 @@ def read_call(i: Mapping[str, Any], say: Say) -> Call:
     problems += [*wrong, *_secrets_problems(settings)]
     for flag in ("adr", "add_deps_recursive", "env"):
         if i["input"].get(flag):
-            problems.append(Problem(0, f"--{flag}.*: set it in base of the file; points are separate runs"))
+            problems.append(Problem(0, f"--{flag}.*: set it in base of the file (points are separate runs)"))
     try:
         recipe = recipes.find_recipe(i["automation"], definition.recipe)
         choice = Choice(selector, parse_where(values["where"] or ()), values["tags_filter"] or ())

@@ -4,7 +4,7 @@ What is to be done is decided in `crowdperf/fronts/virtualclient`, done in `runn
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
-    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+    raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
 import io
 import platform
@@ -39,7 +39,7 @@ NOT_FOUND = 16
 """CM's code for something that the machine lacks."""
 SHIPPED = Path(__file__).resolve().parent / "profiles"
 HINT = "hint: cm run script --tags=run,virtual-client,profile,_plan --profile=FILE   # shows the steps only"
-PLAN_HINT = "hint: cm help script run-virtual-client-profile   # its inputs; --machine plans for a recorded machine"
+PLAN_HINT = "hint: cm help script run-virtual-client-profile   # its inputs, --machine plans for a recorded machine"
 
 
 def read_profile(text: str, here: Path) -> Profile:
@@ -49,7 +49,7 @@ def read_profile(text: str, here: Path) -> Profile:
         path = next((at for at in (here / Path(name).expanduser(), SHIPPED / Path(name).name) if at.exists()), None)
         shipped = ", ".join(sorted(found.name for found in SHIPPED.glob("*.json")))
         if path is None:
-            problems.append(f"--profile: {name} is not a file; shipped are: {shipped}")
+            problems.append(f"--profile: {name} is not a file, shipped are: {shipped}")
             continue
         try:
             profiles.append(parse_profile(given_text(path, LARGEST_BYTES), path.name))
@@ -98,7 +98,7 @@ def read_call(i: dict[str, Any]) -> StepList:
     except ProfileError as error:
         problems, profile = [*problems, *error.problems], error.rest
     if (folder := values["log_dir"]).is_file():
-        problems.append(f"--log-dir: {folder} is a file; give a folder, which is created if missing")
+        problems.append(f"--log-dir: {folder} is a file. Give a folder, which is created if missing")
     try:
         machine = machine_of(i)
     except selection.MachineError as error:
@@ -134,7 +134,7 @@ def lacking(i: dict[str, Any], made: StepList) -> list[str]:
     """Everything that the machine lacks for the steps: a GPU, and what the recipes that only look do not find."""
     is_cuda = made.options.choices["device"] == "cuda"
     why = nvidia.missing_gpu(machine_of(i)) if is_cuda else ""
-    found = [f"--device=cuda: {why}; use --device=cpu instead"] if why else []
+    found = [f"--device=cuda: {why}. Use --device=cpu instead"] if why else []
     if not (found or i["values"]["plan"]):
         return []  # the steps tell the rest
     has_disks = not i["env"].get(MACHINE_KEY) or bool(machine_of(i).read_text("/proc/mounts"))  # else not recorded
@@ -187,7 +187,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
             banner = selection.choose(recorded, users_folder(env)).banner
             print("\n".join(filter(None, (banner, printable_lines(plan_text(made))))))
         elif recorded:
-            raise ProfileError([f"--machine={recorded} is a recorded machine, which cannot run anything; add _plan"])
+            raise ProfileError([f"--machine={recorded} is a recorded machine, which cannot run anything. Add _plan"])
         if missing := lacking(i, made):
             return {**refused(i, ProfileError(missing)), "return": NOT_FOUND}
         if is_plan:

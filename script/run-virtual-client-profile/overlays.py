@@ -29,6 +29,6 @@ def settings(benchmark: str, config_ver: str, here: Path, machine: str = "") -> 
             system = config.system
             targets |= {name: text for name, text in config.inputs().items() if "_target_" in name}
     except (UnknownConfig, RegistryError, selection.MachineError) as error:
-        return RegistrySettings(targets={}, said=f"no settings for this machine ({error}); {HINT}")
+        return RegistrySettings(targets={}, said=f"no settings for this machine ({error}). {HINT}")
     named = ", ".join(f"{name}={text}" for name, text in sorted(targets.items())) or "no target"
     return RegistrySettings(targets=targets, said=f"the configuration registry has {system}: {named}")

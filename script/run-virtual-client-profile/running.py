@@ -208,7 +208,7 @@ class Runner:
         except (OSError, subprocess.TimeoutExpired) as error:
             raise StepFailed(16, f"git clone: {error}") from None
         if code:
-            raise StepFailed(1, f"git clone ended with code {code}; see its output above")
+            raise StepFailed(1, f"git clone ended with code {code}, see its output above")
 
     def _benchmark(self, step: Step, call: Mapping[str, Any], number: int) -> None:
         """Makes the runs of one model; metrics of the finished ones are kept, however it ends. Raises StepFailed."""

@@ -76,5 +76,5 @@ def open_state(folder: Path, fingerprint: str, experiment_id: str) -> tuple[Stat
 
 def locked(folder: Path) -> AbstractContextManager[int]:
     """Holds the folder for this call. Raises FolderInUse, OSError."""
-    in_use = FolderInUse(f"another run is using {folder}; let it finish, or give another --log-dir")
+    in_use = FolderInUse(f"another run is using {folder}. Let it finish, or give another --log-dir")
     return file_lock(folder / LOCK_NAME, in_use)

@@ -84,7 +84,7 @@ def notes(asked: ContainerRequest, found: Accelerators) -> tuple[str, ...]:
     lines = []
     if not images.is_pinned(asked.image):
         lines.append(
-            "the image is given by its tag, which can be moved; pin its content with --image_digest= and the `Digest:` "
+            "the image is given by its tag, which can be moved. Pin its content with --image_digest= and the `Digest:` "
             f"that this prints: {images.find_digest(asked.image)}"
         )
     if found.neuron:

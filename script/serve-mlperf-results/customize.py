@@ -1,7 +1,7 @@
 """Hooks of serve-mlperf-results: check the call before anything is installed; run.sh starts the server."""
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
-    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+    raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
 from typing import Any
 

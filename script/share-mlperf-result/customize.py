@@ -1,7 +1,7 @@
 """Hooks of share-mlperf-result: check the call before anything is installed; run.sh makes the bundle and sends it."""
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
-    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+    raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
 import json
 import os
@@ -26,7 +26,7 @@ def newest_result(folder: Path) -> Path:
     """The newest result below `folder`/results. Raises Refused."""
     found = sorted((folder / "results").glob("*/results.json"))
     if not found:
-        raise Refused(f"there is no result below {folder / 'results'}; give one with --result=FOLDER\n{SHOW}")
+        raise Refused(f"there is no result below {folder / 'results'}. Give one with --result=FOLDER\n{SHOW}")
     return found[-1].parent
 
 

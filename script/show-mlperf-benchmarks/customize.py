@@ -1,7 +1,7 @@
 """Hooks of show-mlperf-benchmarks: the benchmarks' records as a table, one with its rules, or all of a round."""
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
-    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+    raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
 import textwrap
 

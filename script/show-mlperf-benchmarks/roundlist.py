@@ -122,8 +122,8 @@ def _facts(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
     samples = row["samples"]
     accuracy = samples["accuracy"]
     counts = ", ".join(f"{count:,} in {one}" for one, count in accuracy.items()) if isinstance(accuracy, dict) else ""
-    offline = f"; at least {samples['least_offline']:,} in an Offline query" if samples["least_offline"] else ""
-    yield "samples", f"accuracy {counts or f'{accuracy:,}'}; in memory {samples['in_memory']:,}{offline}"
+    offline = f", at least {samples['least_offline']:,} in an Offline query" if samples["least_offline"] else ""
+    yield "samples", f"accuracy {counts or f'{accuracy:,}'}, in memory {samples['in_memory']:,}{offline}"
     for scenario, targets in row["targets"].items():
         where = "" if scenario == "*" else f"{scenario}: "
         yield "accuracy", where + ", ".join(_target(row, name, value) for name, value in targets.items())
@@ -152,9 +152,9 @@ def _here_text(row: dict[str, Any]) -> str:
     checked = "the gate checks its trees" + (", those of MLPerf Endpoints too" if row["may_be_endpoints"] else "")
     if here["name"] is None:
         elsewhere = " (MLCommons' client for MLPerf Endpoints can)" if row["may_be_endpoints"] else ""
-        return f"cannot be run with this tool{elsewhere}; {checked}"
+        return f"cannot be run with this tool{elsewhere}, {checked}"
     endpoint = " [--endpoint=URL]" if here["by_endpoint"] else ""
-    return f"{_RUN}{here['name']}{endpoint}; {checked}"
+    return f"{_RUN}{here['name']}{endpoint} ({checked})"
 
 
 def _wrapped(label: str, text: str) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Hooks of show-mlperf-results: a table of the results of earlier runs, newest first."""
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
-    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+    raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
 from datetime import datetime, timezone
 
@@ -43,5 +43,5 @@ def preprocess(i):
     else:
         why = f"none of {len(results)} results matches" if results else "there are no results yet"
         places = ", ".join(str(folder) for folder in folders if folder.is_dir()) or str(folders[0])
-        print(f"{why}; looked in {places}\ncm run script --tags=run,mlperf,inference makes some")
+        print(f"{why}, looked in {places}\ncm run script --tags=run,mlperf,inference makes some")
     return {"return": 0}

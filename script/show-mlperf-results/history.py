@@ -28,7 +28,7 @@ STAMP = re.compile(r"(\d{8}T\d{6}Z)")
 """How the names of results folders begin, unless the user chose one (crowdperf.logs.layout.make_run_id)."""
 AGE = re.compile(r"(\d+)\s*(min|h|d|w)")
 UNITS = {"min": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-MORE = "cm diff script A B compares two of these folders; --out=json has all facts"
+MORE = "cm diff script A B compares two of these folders, --out=json has all facts"
 
 
 class InputError(ValueError):

@@ -50,11 +50,11 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     except OSError as error:
         return {
             "return": 1,
-            "error": f"a log could not be shortened: {error}\nhint: rerun the command; finished logs are kept",
+            "error": f"a log could not be shortened: {error}\nhint: rerun the command. Finished logs are kept",
         }
     _note(root, {root / row.log: row.sha256 for row in done})
     for row in done:
-        print(f"Truncated {row.log}; the whole log is {row.backup}", flush=True)
+        print(f"Truncated {row.log}, the whole log is {row.backup}", flush=True)
     for left in skipped:
         print(f"Left: {left.log}: {left.reason}", flush=True)
     print(f"{len(done)} accuracy logs truncated, {len(skipped)} left as they were", flush=True)

@@ -5,7 +5,7 @@ there before is recorded first.
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
-    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+    raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
 from collections.abc import Mapping
 from typing import Any
@@ -76,7 +76,7 @@ def table(changed: tuple[rules.Change, ...], system: settings.System) -> str:
 
 def _plan_text(machine: Machine, commands: tuple[Command, ...]) -> str:
     how = f"{AGAIN},_apply --apply --record=FILE runs it"
-    return findings.plan_text(f"Plan (nothing was run; {how}):", commands, packages.rights(machine))
+    return findings.plan_text(f"Plan (nothing was run, {how}):", commands, packages.rights(machine))
 
 
 def _carry_out(
@@ -95,10 +95,10 @@ def _carry_out(
     print(shown)
     if record is not None:
         findings.write_record(file, KIND, record)
-        print(f"recorded the previous state in {file}; restore with: {AGAIN} --undo={file} --apply")
+        print(f"recorded the previous state in {file}, restore with: {AGAIN} --undo={file} --apply")
     if wrong := findings.failed_command(findings.carry_out(machine, commands, may_sudo=may_sudo)):
         back = file or values["undo"]
-        raise rules.TuneError(f"{wrong}\n  hint: the previous state is in {back}; --undo={back} --apply goes back")
+        raise rules.TuneError(f"{wrong}\n  hint: the previous state is in {back}, and --undo={back} --apply goes back")
 
 
 def _undo(machine: Machine, values: Mapping[str, Any], *, may_apply: bool) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def _undo(machine: Machine, values: Mapping[str, Any], *, may_apply: bool) -> di
     else:
         rights = packages.rights(machine)
         print(
-            findings.plan_text("To restore the previous settings (nothing was run; --apply runs it):", commands, rights)
+            findings.plan_text("To restore the previous settings (nothing was run, --apply runs it):", commands, rights)
         )
     return {"return": 0}
 

@@ -18,7 +18,7 @@ FREE = "free"
 T4_CLOCKS_MHZ = "1590"
 PERSISTENCE: Mapping[str, str] = {"on": "Enabled", "off": "Disabled"}
 GOVERNOR_FILE = re.compile(r"/sys/devices/system/cpu/cpu\d+/cpufreq/scaling_governor")
-WRITE = 'value="$1"; shift; for file; do printf %s "$value" > "$file" || exit 1; done'
+WRITE = 'value="$1"; shift; for file; do printf %s "$value" > "$file" || exit 1; done'  # words: ok P23
 """A shell's program: value and files are its arguments, so that no value becomes part of the program."""
 
 
@@ -102,7 +102,7 @@ def _clocks(asked: str, card: Gpu) -> str:
     if beyond or int(low) > int(high):
         where = f"GPU {card.index} ({card.name}) does not run at {', '.join(dict.fromkeys(beyond)) or clocks} MHz"
         listed = ", ".join(map(str, card.supported_mhz[-8:]))
-        highest = f"; its highest: {listed}" if listed else ""
+        highest = f", its highest: {listed}" if listed else ""
         raise TuneError(f"--gpu_clocks={clocks}: {where}\n  allowed: at most {card.max_clock_mhz or '?'}{highest}")
     return f"{low},{high}"
 

@@ -5,7 +5,7 @@ changes it, `metadata.py` remembers it.
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
-    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+    raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
 from collections.abc import Mapping
 from datetime import datetime, timezone
@@ -64,7 +64,7 @@ def preprocess(i):
 def dry_run(i, job: update.Job) -> dict:
     """Shows what would change."""
     if placement.is_interrupted(job.folders):
-        print(f"an earlier update was interrupted; the next one finishes it first ({job.folders.work})")
+        print(f"an earlier update was interrupted. The next one finishes it first ({job.folders.work})")
     return answer(i, job, update.prepare(job), "would change")
 
 

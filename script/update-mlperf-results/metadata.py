@@ -59,10 +59,10 @@ def read(path: Path) -> dict[str, Any]:
         return {}
     except (OSError, ValueError) as error:
         raise MetadataError(
-            f"{path} cannot be read ({error}); move it away, or give another --metadata_file"
+            f"{path} cannot be read ({error}). Move it away, or give another --metadata_file"
         ) from error
     if not isinstance(content, dict):
-        raise MetadataError(f"{path} contains no JSON object; move it away, or set another --metadata_file")
+        raise MetadataError(f"{path} contains no JSON object. Move it away, or set another --metadata_file")
     return content
 
 

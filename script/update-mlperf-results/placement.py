@@ -60,7 +60,7 @@ def locked(folders: Folders) -> contextlib.AbstractContextManager[int]:
     """Holds the folder that the output lies in. Raises PlacingError when another update works there."""
     place = folders.output.parent
     place.mkdir(parents=True, exist_ok=True)
-    return file_lock(place, PlacingError(f"another update works in {place}; let it finish"))
+    return file_lock(place, PlacingError(f"another update works in {place}. Let it finish"))
 
 
 def contents(folder: Path) -> Digests | None:
@@ -104,7 +104,7 @@ def finish_earlier(folders: Folders) -> None:
     if plan is not None and plan.get("format") == FORMAT:
         _move(folders, plan)
     elif folders.plan_file.exists():
-        raise PlacingError(f"{folders.plan_file} cannot be read; look into {folders.work}, then remove it")
+        raise PlacingError(f"{folders.plan_file} cannot be read. Look into {folders.work}, then remove it")
     else:
         _remove_work(folders)
 
@@ -152,7 +152,7 @@ def apply(folders: Folders, moves: Sequence[Move], metadata: Mapping[str, Any]) 
         for source in move.sources:
             shutil.copyfile(source, new / source.name)
             if file_sha256(new / source.name) != move.digests[source.name]:
-                raise PlacingError(f"{source} changed while it was copied; is a run going on? Try again after it")
+                raise PlacingError(f"{source} changed while it was copied. Is a run going on? Try again after it")
         rows.append({"number": number, "target": move.target})
     plan = {"format": FORMAT, "moves": rows, "metadata": metadata, "metadata_file": str(folders.metadata_file)}
     _write_whole(folders.plan_file, plan)

@@ -56,7 +56,7 @@ def _synthetic(facts: RunFacts) -> str:
     """Why a run is not of the published model and data; empty when it is, or does not say."""
     label, is_synthetic = label_of([facts], read_measurements(facts.run))
     made = is_synthetic or STAND_IN_LABEL in label
-    return f"{label}; --include_synthetic copies it, with this label" if made else ""
+    return f"{label}, --include_synthetic copies it, with this label" if made else ""
 
 
 def _read(runs: Sequence[FoundRun], lines: list[str]) -> list[RunFacts]:
@@ -140,7 +140,7 @@ def prepare(job: Job) -> Update:
     """Return what the update does. Raises UpdateError, metadata.MetadataError; changes nothing."""
     planner = _Planner(job, metadata.read(job.folders.metadata_file))
     if not job.source.is_dir():
-        raise UpdateError([f"{job.source} is not a folder; give the folder with the logs with --input"])
+        raise UpdateError([f"{job.source} is not a folder. Give the folder with the logs with --input"])
     output, work = job.folders.output.resolve(), job.folders.work.resolve()
     runs, misplaced = find_runs(job.source)
     runs = tuple(run for run in runs if not {output, work} & set(run.paths.folder.resolve().parents))
@@ -162,6 +162,6 @@ def prepare(job: Job) -> Update:
         last = metadata.last_slot(planner.content, place)
         planner.add(selection.choose(place, found, old.get(place, {}), last, job.request))
     if planner.problems:
-        hint = "nothing was changed; move these folders away, or set another --output"
+        hint = "nothing was changed. Move these folders away, or set another --output"
         raise UpdateError([*planner.problems, hint])
     return Update(tuple(planner.lines), tuple(planner.moves), planner.content, tuple(planner.missing))

@@ -85,7 +85,7 @@ def test_a_full_disk_behind_standard_output_is_named(ready: TemporaryHome, words
 def test_without_bash_the_program_and_the_path_are_named(ready: TemporaryHome) -> None:
     failed = in_shell(ready, "PATH=/nowhere", *RUN)
     assert failed.code == 2
-    assert "the program bash was not found; PATH is '/nowhere'" in failed.stderr
+    assert "the program bash was not found, PATH is '/nowhere'" in failed.stderr
     assert "install bash" in failed.stderr
 
 

@@ -313,7 +313,7 @@ def test_an_interrupted_run_ends_its_children_and_leaves_no_finished_entry(
     assert all(is_alive(pid) for pid in pids)
     os.kill(child.pid, number)
     done = finish(child)
-    assert plain_error(done, code).startswith(f"interrupted by {number.name} in get-x; to resume: cm resume script ")
+    assert plain_error(done, code).startswith(f"interrupted by {number.name} in get-x. To resume: cm resume script ")
     assert not any(is_alive(pid) for pid in pids)
     assert [entry["tags"][0] for entry in home.entries()] == ["tmp"]
 

@@ -172,8 +172,8 @@ def test_flags_for_containers_are_told_to_have_no_effect(filled: TemporaryHome) 
 def test_an_input_that_nobody_reads_is_named(filled: TemporaryHome) -> None:
     filled.recipe("get-w", customize='def preprocess(i):\n    i["input"].get("only_here")\n    return {"return": 0}\n')
     told = filled.cm("run", "script", "get-w", "--zzzzzz=1", "--only_here=2", "--quiett", "--size=3").stderr
-    assert "unknown input --zzzzzz for recipe get-w; it has no effect" in told
-    assert "unknown input --quiett for recipe get-w; did you mean --quiet?" in told
+    assert "unknown input --zzzzzz for recipe get-w, so it has no effect" in told
+    assert "unknown input --quiett for recipe get-w, did you mean --quiet?" in told
     assert "only_here" not in told
 
 
@@ -195,7 +195,7 @@ def test_several_recipes_are_listed_a_line_each_and_one_by_its_folder(filled: Te
     assert [line.split()[0] for line in recipes] == ["get-long", "get-x", "get-y"]
     assert recipes[0].startswith("get-long                      get,long: Gets much much ")
     assert (len(recipes[0]), recipes[0][-1], blank) == (100, "…", "")
-    assert total.startswith("3 recipes; cm help script NAME")
+    assert total.startswith("3 recipes. cm help script NAME")
     one = filled.cm("find", "script", "--tags=get,long")
     assert one.stdout == f"{filled.repo / 'script' / 'get-long'}\n"
     assert "get,long: Gets much" in one.stderr

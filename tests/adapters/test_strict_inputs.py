@@ -23,7 +23,7 @@ def test_an_unknown_input_ends_every_action_before_anything_runs(strict: Tempora
     for action in ("run", "plan", "explain", "lock"):
         done = strict.cm(action, "script", "--tags=make,report", "--sizes=3", "--quiet")
         assert done.code == 1
-        assert "unknown input --sizes for recipe make-report; did you mean --size?" in done.stderr
+        assert "unknown input --sizes for recipe make-report, did you mean --size?" in done.stderr
         assert f"hint: cm {action} script --tags=make,report --quiet --size=3" in done.stderr
         assert "Traceback" not in done.stderr
     assert strict.entries() == []
@@ -34,14 +34,14 @@ def test_an_unknown_input_ends_every_action_before_anything_runs(strict: Tempora
 def test_the_caller_may_be_warned_instead(strict: TemporaryHome) -> None:
     done = strict.cm("run", "script", "--tags=make,report", "--sizes=3", "--quiet", "--unknown_inputs=warn")
     assert done.code == 0
-    assert "! unknown input --sizes for recipe make-report; did you mean --size?" in done.stderr
+    assert "! unknown input --sizes for recipe make-report, did you mean --size?" in done.stderr
 
 
 def test_a_community_recipe_warns_also_where_several_fit(strict: TemporaryHome) -> None:
     strict.write_cmr()
     done = strict.cm("plan", "script", "--tags=make,report", "--sizes=3", "--quiet")
     assert done.code == 0
-    assert done.stderr.count("! unknown input --sizes for recipe make-report; did you mean --size?") == 1
+    assert done.stderr.count("! unknown input --sizes for recipe make-report, did you mean --size?") == 1
     refused = strict.cm("run", "script", "--tags=make,report", "--sizes=3", "--quiet", "--unknown_inputs=error")
     assert refused.code == 1
 
@@ -72,7 +72,7 @@ def test_a_recipe_that_runs_another_one_is_held_to_the_same(strict: TemporaryHom
     )
     done = strict.cm("run", "script", "call-x")
     assert done.code == 1
-    assert "unknown input --sizes for recipe get-x; did you mean --size?" in done.stderr
+    assert "unknown input --sizes for recipe get-x, did you mean --size?" in done.stderr
 
 
 def test_errors_and_warnings_have_a_colour_on_a_terminal_that_takes_one(strict: TemporaryHome) -> None:

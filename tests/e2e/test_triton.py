@@ -182,7 +182,7 @@ def test_a_network_with_another_output_is_refused(user: User, monkeypatch: pytes
         env={**user.environment, "PYTHONPATH": str(CHECKOUT / "src")},
     )  # fmt: skip
     assert done.returncode == 1
-    assert "for the output logits; expected float32[" in done.stderr, done.stderr
+    assert "for the output logits, expected float32[" in done.stderr, done.stderr
 
 
 def test_a_served_model_answers_until_a_signal_comes(user: User) -> None:

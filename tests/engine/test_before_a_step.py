@@ -55,7 +55,7 @@ def test_the_disk_space_of_recipe_and_variations_adds_up_and_stands_beside_what_
     home.recipe("fetch-x", meta)
     home.run("fetch,x,_big")
     assert [line.strip() for line in home.story if "MB" in line] == [
-        f"! fetch-x,_big: needs about 1500 MB of disk; 77 MB are free in {home.entry('fetch-x')}"
+        f"! fetch-x,_big: needs about 1500 MB of disk, 77 MB are free in {home.entry('fetch-x')}"
     ]
     home.run("fetch,x,_big")
     assert not any("MB of disk" in line for line in home.story), "a reused entry needs none"

@@ -127,7 +127,7 @@ DAMAGE: dict[str, tuple[Callable[[TemporaryHome, Path], object], str, str]] = {
     "an edited recipe": (
         lambda home, entry: (home.repo / "script/get-x/run.sh").write_text("true"),
         "recipe",
-        "has changed since; --renew rebuilds the entry",
+        "has changed since. --renew rebuilds the entry",
     ),
     "a removed recipe": (
         lambda home, entry: shutil.rmtree(home.repo / "script/get-x"),

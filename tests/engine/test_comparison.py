@@ -223,7 +223,7 @@ def test_figures_come_first_and_each_difference_once_for_all_results() -> None:
         "what differs                                    A    B",
         "built by a recipe get-x,_v python_packages.nu…  2.0  2.1",
         "setting batch                                   4    8",
-        "and 3 other differences (used by one side only, measured, or following from these); -v shows them",
+        "and 3 other differences (used by one side only, measured, or following from these). -v shows them",
     ]
     whole = "\n".join(diff_lines([pair(*both) for both in zip(first, second, strict=True)], 10.0, is_verbose=True))
     for words in ("setting qps", "user.conf net.qps", "only one of them used it", "errors"):

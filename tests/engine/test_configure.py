@@ -333,7 +333,7 @@ def test_an_unknown_handle_is_an_error_for_ad_with_the_names_that_there_are() ->
     with pytest.raises(RequestError) as caught:
         configured(TOOLS, inputs={"ad": {"pyhton": {"version": "2"}}})
     assert caught.value.message == "'pyhton' is not one of the dependencies"
-    assert caught.value.hint == "known names: tool, post, y, posthook, pre, z; use --adr.NAME for deeper dependencies"
+    assert caught.value.hint == "known names: tool, post, y, posthook, pre, z. Use --adr.NAME for deeper dependencies"
     assert caught.value.code == 1
 
 

@@ -343,7 +343,7 @@ def test_the_most_special_script_of_the_host_is_run(
 
 def test_a_named_script_must_exist(home: TemporaryHome) -> None:
     home.recipe("get-x", {"script_name": "build"}, run_sh="true")
-    with pytest.raises(ScriptNotFound, match=r"no native script 'build\.sh'; it has: run\.sh") as caught:
+    with pytest.raises(ScriptNotFound, match=r"no native script 'build\.sh'\. It has: run\.sh") as caught:
         home.run("get,x")
     assert caught.value.code == 16
 

@@ -246,9 +246,9 @@ def test_without_keys_those_are_listed_that_the_step_sets_itself(
     assert [row["key"] for row in found["env"]] == ["CM_OWN"]
     assert history(explain(home, "get,parent", step="get-child", keys="CM_A"), "CM_A")[-1][3] == "may change"
     text = text_of(home, capsys, "get,parent", step="get-child")
-    assert "CM_OWN = '1': env of recipe; may be changed: native script of get-child" in text
+    assert "CM_OWN = '1': env of recipe, may be changed: native script of get-child" in text
     text = text_of(home, capsys, "get,parent", step="get-child", keys="CM_A")
-    assert "CM_A = '0'; may be changed: native script of get-child" in text
+    assert "CM_A = '0', may be changed: native script of get-child" in text
 
 
 def test_a_cached_step_has_its_env_from_the_entry(home: TemporaryHome) -> None:
@@ -502,7 +502,8 @@ def test_an_entry_tells_all_that_differs(home: TemporaryHome) -> None:
     home.run("get,x,_v", size="1")
     (row,) = explain(home, "get,x,_w", size="2")["cache"]["entries"]
     assert row["reason"] == (
-        "it was built with the variations ['v']; requested are ['w']; it was made with --size=1, requested is --size=2"
+        "it was built with the variations ['v'], but requested are ['w']; "
+        "it was made with --size=1, requested is --size=2"
     )
 
 

@@ -138,7 +138,7 @@ def test_a_missing_program_names_the_recipe_that_gives_it(home: TemporaryHome) -
     assert "failed with exit code 127 (a program was not found)" in error.message
     home.recipe("get-nosuchmake")
     hint = failing(home, "get,thing").hint
-    assert hint == "the program nosuchmake is missing; to get it: cm run script --tags=get,nosuchmake"
+    assert hint == "the program nosuchmake is missing. To get it: cm run script --tags=get,nosuchmake"
 
 
 def test_a_program_that_cannot_be_started_is_said_so(home: TemporaryHome) -> None:
@@ -258,7 +258,7 @@ def test_a_signal_ends_the_children_frees_the_locks_and_says_how_to_go_on(
     done = interrupted(home, number)
     assert done.code == code
     text = done.answer["error"]
-    assert text.startswith(f"interrupted by {number.name} in build-all -> get-slow; to resume: cm resume script 2")
+    assert text.startswith(f"interrupted by {number.name} in build-all -> get-slow. To resume: cm resume script 2")
     assert "\n" not in text
     assert "Traceback" not in done.stderr + done.stdout
     pid = int((home.work / "pid").read_text())
@@ -314,4 +314,4 @@ def test_the_traceback_is_shown_on_request_only(home: TemporaryHome) -> None:
 
 
 def test_an_interruption_without_a_journal_says_to_give_the_command_again() -> None:
-    assert Interrupted("SIGINT", 130).describe() == "interrupted by SIGINT; to resume: give the same command"
+    assert Interrupted("SIGINT", 130).describe() == "interrupted by SIGINT. To resume: give the same command"

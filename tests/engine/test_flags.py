@@ -46,7 +46,7 @@ def test_an_unknown_flag_is_an_error_with_the_nearest_and_the_whole_command(line
     if meant == "-":
         assert caught.value.message.startswith(first)
     else:
-        assert caught.value.message == f"{first}; did you mean --{meant}?"
+        assert caught.value.message == f"{first}, did you mean --{meant}?"
         assert caught.value.hint == f"cm {action} {automation} it --{meant}=3"
 
 
@@ -68,7 +68,7 @@ def test_the_console_is_checked_and_a_program_may_hand_in_anything(out: str, cod
 def test_misspelt_tags_are_named_where_no_recipe_is(name: str) -> None:
     with pytest.raises(RequestError) as caught:
         parse_request({"action": "plan", name: "get,x", "quiet": True})
-    assert caught.value.message == f"unknown flag --{name}; did you mean --tags?"
+    assert caught.value.message == f"unknown flag --{name}, did you mean --tags?"
     assert caught.value.hint == "cm plan script --tags=get,x --quiet"
 
 
@@ -77,7 +77,7 @@ def test_tags_without_quotes_are_answered_with_the_line_that_works(words: tuple[
     i = {"action": "run", "artifact": words[0], "artifacts": words[1:], "quiet": True}
     with pytest.raises(RequestError) as caught:
         parse_query_input({**i, "out": "con"})
-    assert caught.value.message == f"a recipe name is one word; pass tags with --tags; found: {' '.join(words)}"
+    assert caught.value.message == f"a recipe name is one word: pass tags with --tags, found: {' '.join(words)}"
     assert caught.value.hint == "cm run script --tags=get,python3,_custom --quiet"
 
 
@@ -106,5 +106,5 @@ def test_an_input_that_no_test_has_is_refused(home: TemporaryHome) -> None:
     home.recipe("get-x", {"tests": {"run_inputs": [{"size": "1"}]}, "input_mapping": {"size": "CM_SIZE"}})
     done = home.cm("test", "script", "get-x", "--sizes=2")
     assert done.code == 1
-    assert "unknown input --sizes for cm test script: none of these tests has it; did you mean --size?" in done.stderr
+    assert "unknown input --sizes for cm test script: none of these tests has it, did you mean --size?" in done.stderr
     assert home.cm("test", "script", "get-x", "--size=2").code == 0

@@ -119,7 +119,7 @@ TIED = {
     ("inputs", "problems"),
     [
         ({}, []),
-        ({"delay_us": 5}, ["--delay_us: found '5'; it counts only with --batching=server"]),
+        ({"delay_us": 5}, ["--delay_us: found '5', which counts only with --batching=server"]),
         ({"delay_us": 5, "batching": "SERVER"}, []),
         ({"http": 80}, ["--http: give --grpc as well, or omit both"]),
         ({"http": 80, "grpc": 81}, []),

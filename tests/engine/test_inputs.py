@@ -52,7 +52,7 @@ def test_described_inputs_and_those_of_every_variation_and_version_are_known() -
 def test_a_misspelt_input_is_answered_with_the_nearest(name: str, meant: str) -> None:
     found = unknown_inputs(STRICT, {"action": "run", "tags": "get,x", name: "1"})
     assert [(each.name, each.meant) for each in found] == [(name, meant)]
-    assert found[0].text("get-x") == f"unknown input --{name} for recipe get-x; did you mean --{meant}?"
+    assert found[0].text("get-x") == f"unknown input --{name} for recipe get-x, did you mean --{meant}?"
 
 
 def test_a_name_with_little_in_common_is_not_taken_for_a_misspelt_one() -> None:
@@ -136,7 +136,7 @@ def test_a_line_is_printed_once(warned: list[str]) -> None:
     reported: set[str] = set()
     for _ in range(2):
         check_inputs(COMMUNITY, request(inputs={"scenaro": 1, "out": "con"}), engine(reported))
-    assert warned == ["! unknown input --scenaro for recipe get-x; did you mean --scenario?"]
+    assert warned == ["! unknown input --scenaro for recipe get-x, did you mean --scenario?"]
 
 
 @pytest.mark.parametrize("name", ["plan", "dry_run"])
@@ -206,7 +206,7 @@ def test_the_hint_of_a_wrong_value_is_the_given_command_with_the_nearest() -> No
         refuse_values(WITH_CHOICES, inputs)
     name_command(caught.value, inputs, is_verbose=False)
     assert caught.value.message == (
-        f"get-x: --scenario=Offlne is not one of its values; did you mean Offline? (allowed: {', '.join(SCENARIOS)})"
+        f"get-x: --scenario=Offlne is not one of its values, did you mean Offline? (allowed: {', '.join(SCENARIOS)})"
     )
     assert caught.value.hint == "cm run script --tags=get,x --mode=all --scenario=Offline"
     assert caught.value.given == ""

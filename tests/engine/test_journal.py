@@ -269,10 +269,10 @@ def test_the_runs_are_listed_and_one_is_shown_by_a_part_of_its_id(home: Temporar
     assert bad.endswith("…")
     assert "--tags=get,bad --quiet: get-bad: run.sh failed with" in bad
     assert len(bad) == 100
-    assert total == "2 runs; --last=N lists N; cm runs script ID shows one"
+    assert total == "2 runs. --last=N lists N, cm runs script ID shows one"
     assert home.cm("runs", "script", "-v").stdout.splitlines()[2].endswith(": run.sh failed with exit code 7")
     newest = home.cm("runs", "script", "--last=1").stdout.splitlines()
-    assert newest[1:] == [bad, "the last 1 of 2 runs; --last=N lists N; cm runs script ID shows one"]
+    assert newest[1:] == [bad, "the last 1 of 2 runs. --last=N lists N, cm runs script ID shows one"]
     refused = home.cm("runs", "script", "--last=some")
     assert (refused.code, "--last must be a positive integer, got 'some'" in refused.stderr) == (1, True)
     answer = home.cm("runs", "script", "--out=json").answer

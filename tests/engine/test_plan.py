@@ -564,7 +564,7 @@ def test_the_short_plan_shows_each_step_once_and_the_totals_first(home: Temporar
     lines = list(summary_lines(plan, 60, "the same command took 3.0 s on 2026-11-22"))
     assert lines[0] == "plan for: cm run script --tags=main,step --scenario=Server"
     assert lines[3:] == [
-        "steps:     6: 2 to make, 4 to run each time; with repeats 11",
+        "steps:     6: 2 to make, 4 to run each time, with repeats 11",
         "install:   1 Python package with what they require (sizes",
         "           not declared): numpy",
         "download:  5 B: https://x.org/a",
@@ -590,7 +590,7 @@ def test_the_short_plan_names_what_fails_and_what_is_not_known(home: TemporaryHo
     home.recipe("main-step", {"deps": [{"tags": "get,first"}, {"tags": "get,second"}, {"tags": "get,data"}]})
     lines = list(summary_lines(plan_of(home, tags="main,step"), 100))
     assert "    ! get-data  x 3 (get it by hand)" in lines
-    assert lines[-1] == "  also in 2 other places; -v lists them"
+    assert lines[-1] == "  also in 2 other places (-v lists them)"
     failed = home.cm("plan", "script", "--tags=main,step")
     assert failed.stderr.endswith("CM error: the run would fail: get-data: get it by hand\n"), "no mark behind it"
 

@@ -26,7 +26,7 @@ def test_a_wrong_answer_to_a_menu_is_asked_again(
 @pytest.mark.parametrize(
     ("typed", "words"),
     [
-        ("two\n7\n-1\n0\n", "no valid answer after 3 attempts; expected a number from 0 to 2, or q to quit"),
+        ("two\n7\n-1\n0\n", "no valid answer after 3 attempts, expected a number from 0 to 2, or q to quit"),
         ("q\n0\n", "no recipe was chosen"),
         ("Quit\n", "no recipe was chosen"),
         ("", "no recipe was chosen"),

@@ -84,7 +84,7 @@ def test_a_later_exact_demand_decides_for_the_earlier_open_one(tools: TemporaryH
     answer = tools.run("app,main")
     assert answer["new_env"]["CM_TOOL"] == "2"
     assert made(tools) == ["3", "2"]
-    again = "starting over: get-tool 3 was already selected; a later step requires == 2 for app-main"
+    again = "starting over: get-tool 3 was already selected, but a later step requires == 2 for app-main"
     assert any(again in line for line in tools.story)
     assert [line for line in tools.story if "get-tool 2: reused" in line]
 

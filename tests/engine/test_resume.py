@@ -132,7 +132,7 @@ def test_a_secret_must_be_given_again(home: TemporaryHome) -> None:
     assert home.run_cm("get,it", "--my_token=wrong-secret").code == 2
     refused = resume(home)
     assert refused.code == 1
-    assert "used secrets, which are never stored; pass them again: --my_token" in refused.answer["error"]
+    assert "used secrets, which are never stored. Pass them again: --my_token" in refused.answer["error"]
     assert "--my_token=..." in refused.answer["error"]
     assert resume(home, "--my_token=right-secret").code == 0
 

@@ -109,7 +109,7 @@ def test_an_unknown_tag_is_named_with_the_nearest_recipes(home: TemporaryHome) -
         home.run("get,cudda")
     text = caught.value.describe()
     assert caught.value.code == 1
-    assert "no recipe at all has the tag 'cudda'; close ones: cuda" in text
+    assert "no recipe at all has the tag 'cudda', close ones: cuda" in text
     assert len([line for line in text.splitlines() if line.startswith("    ")]) == 3
     assert "get-cuda: " in text
     assert "run-other" not in text
@@ -202,9 +202,9 @@ def test_of_several_recipes_the_cached_one_is_taken(home: TemporaryHome) -> None
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"modle": "x"}, "--modle for recipe get-x; did you mean --model?"),
+        ({"modle": "x"}, "--modle for recipe get-x, did you mean --model?"),
         ({"model": "x"}, ""),
-        ({"skip_cahce": True}, "--skip_cahce for recipe get-x; did you mean --skip_cache?"),
+        ({"skip_cahce": True}, "--skip_cahce for recipe get-x, did you mean --skip_cache?"),
         ({"something_else_entirely": 1}, ""),
     ],
 )

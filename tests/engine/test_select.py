@@ -62,7 +62,7 @@ def test_a_name_may_be_a_pattern(index: RecipeIndex, name: str, found: list[str]
     [("gcc", "does not have the tag 'gcc'"), ("get,-cuda", "has the excluded tag 'cuda'")],
 )
 def test_a_recipe_that_is_named_must_have_the_tags_asked_for(index: RecipeIndex, tags: str, problem: str) -> None:
-    with pytest.raises(NotFound, match=f"recipe 'get-cuda' {problem}; its tags: cuda,get,toolkit"):
+    with pytest.raises(NotFound, match=f"recipe 'get-cuda' {problem}. Its tags: cuda,get,toolkit"):
         candidates(parse_query(tags), "get-cuda", index)
     assert candidates(parse_query("get,toolkit,-gcc"), "get-cuda", index)[0].alias == "get-cuda"
 
@@ -80,7 +80,7 @@ def test_an_unknown_tag_is_named_with_its_look_alikes_and_the_nearest_recipes(in
         candidates(parse_query("get,pyhton3"), "", index)
     lines = caught.value.message.splitlines()
     assert lines[0] == "no recipe has all the tags 'get,pyhton3'"
-    assert lines[1] == "  no recipe at all has the tag 'pyhton3'; close ones: python3, python"
+    assert lines[1] == "  no recipe at all has the tag 'pyhton3', close ones: python3, python"
     assert lines[2] == "  nearest recipes:"
     assert lines[3] == "    get-python3: get,python,python3"
     assert len(lines) == 6

@@ -282,7 +282,7 @@ def test_a_name_that_is_too_long_is_that_of_no_script(tmp_path: Path) -> None:
 def test_a_script_asked_for_by_name_must_be_there(tmp_path: Path) -> None:
     (tmp_path / "install.sh").touch()
     assert shell.find_script(tmp_path, "install", {}) == tmp_path / "install.sh"
-    with pytest.raises(ScriptNotFound, match=r"'detect\.sh'; it has: install\.sh") as caught:
+    with pytest.raises(ScriptNotFound, match=r"'detect\.sh'\. It has: install\.sh") as caught:
         shell.find_script(tmp_path, "detect", {})
     assert caught.value.code == 16
 

@@ -237,7 +237,7 @@ def test_a_compliance_test_and_the_search_for_targets_are_asked_for_by_name():
         ),
         (
             {"CM_MLPERF_MODEL": "bert-99", "CM_MLPERF_LOADGEN_SCENARIO": "MultiStream"},
-            "bert-99 has no MultiStream; it has SingleStream, Offline, Server",
+            "bert-99 has no MultiStream, only SingleStream, Offline, Server",
         ),
     ],
 )

@@ -39,7 +39,7 @@ def lines_of(doctor: dict[str, Any]) -> list[tuple[str, str, str]]:
 
 # name: (problems), (what, words that its finding has, its command)
 ADVICE: dict[str, tuple[tuple[str, ...], tuple[str, str, str]]] = {
-    "a100-mig-7x1g5gb": ((), ("MIG", "ok: 7 slices; a program uses one of them CUDA_VISIBLE_DEVICES=", "")),
+    "a100-mig-7x1g5gb": ((), ("MIG", "ok: 7 slices. A program uses one of them CUDA_VISIBLE_DEVICES=", "")),
     "a100-mig-empty": (("MIG",), ("MIG", "MIG is on without slices on GPU 0", "--tags=manage,nvidia,mig,_configure")),
     "a100-pciex2": ((), ("TensorRT 8.6.1.6", "built for CUDA 11 or 12, compatible with 12.2.2", "")),
     "a100-sxm4x1": ((), ("CUDA 12.2.2", "driver 535.161.08 runs it", "")),
@@ -271,7 +271,7 @@ def test_the_environment_of_benchmarks_is_judged_and_not_cms_own(tmp_path: Path)
     doctor = look_here(tmp_path)
     assert doctor["machine"]["python"] == str(python)
     assert row_of(doctor, "onnxruntime (cpu)")["found"] == "ready"
-    assert row_of(doctor, "torch (cpu)")["found"] == "ready; the first run installs torch"
+    assert row_of(doctor, "torch (cpu)")["found"] == "ready, the first run installs torch"
     assert row_of(doctor, "torch (cpu)")["level"] == "ok"
 
 
@@ -282,7 +282,7 @@ def test_before_the_first_run_nothing_is_missing_that_it_installs(
     if tags:
         benchmark_environment(tmp_path, "onnxruntime-1.22.0", tags=tags)
     doctor = look_here(tmp_path / "" if tags else tmp_path / "none")
-    assert row_of(doctor, "onnxruntime (cpu)")["found"] == "ready; the first run installs onnxruntime"
+    assert row_of(doctor, "onnxruntime (cpu)")["found"] == "ready, the first run installs onnxruntime"
     assert "the first run makes it" in capsys.readouterr().out
     assert {"onnxruntime (cpu)", "torch (cpu)"} <= set(doctor["ready"])
 

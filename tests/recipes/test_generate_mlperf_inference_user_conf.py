@@ -26,7 +26,7 @@ def test_your_values_come_before_what_was_found_and_that_before_the_rules():
     assert planned("Offline", recorded).lines == (
         "resnet50.Offline.min_duration = 600000  # rule of valid runs",
         "resnet50.Offline.min_query_count = 24576  # rule",
-        "resnet50.Offline.performance_sample_count_override = 1024  # rule; of a smaller data set all samples",
+        "resnet50.Offline.performance_sample_count_override = 1024  # rule, of a smaller data set all samples",
         "resnet50.Offline.target_qps = 893.5  # found 2026-11-21",
     )
     mine = planned("Offline", recorded, target=5.0, min_duration_ms=9, min_query_count=7, performance_sample_count=3)
@@ -105,7 +105,9 @@ def test_a_recorded_target_that_a_run_does_not_use_is_not_called_missing(call, c
     env = {"CM_MLPERF_MODEL": "resnet50", "CM_MLPERF_LOADGEN_SCENARIO": "Offline,SingleStream"}
     _, _, state = call(recorded, **env, CM_TMP_MLPERF_RECORDED_UNUSED_IN="test runs")
     told = capsys.readouterr().out
-    assert "# Offline: a target_qps of 514.52 is recorded, and test runs do not use it; the harness measures it" in told
+    assert (
+        "# Offline: a target_qps of 514.52 is recorded, and test runs do not use it, so the harness measures it" in told
+    )
     assert "# SingleStream: no target_latency is recorded or given" in told
     row = state["mlperf_user_conf"]["scenarios"]["Offline"]
     assert (row["target"], row["is_recorded"]) == (None, False)

@@ -88,7 +88,7 @@ def test_the_check_counts_and_looks_at_every_article(made: Path) -> None:
     assert check(made, 40).returncode == 0
     ended = check(made, 13368)
     assert ended.returncode == 1
-    assert "40 samples; expected 13368" in ended.stderr
+    assert "40 samples, expected 13368" in ended.stderr
     entries = json.loads((made / "cnn_eval.json").read_text())
     entries[7]["output"] = ""
     (made / "cnn_eval.json").write_text(json.dumps(entries))

@@ -114,7 +114,7 @@ def test_synthetic_images_pass_the_check_and_damage_does_not(name, tmp_path):
     (images[0].parent / "holiday.jpg").write_bytes(b"x")
     found = run(*check, "6")
     assert found.returncode == 1
-    for part in ("5 samples; expected 6", f"1 of 5 images damaged: {images[1].name}", "holiday.jpg", "hint"):
+    for part in ("5 samples, expected 6", f"1 of 5 images damaged: {images[1].name}", "holiday.jpg", "hint"):
         assert part in found.stderr
 
 

@@ -103,7 +103,7 @@ def test_a_damaged_head_is_found_by_reading(made: Path, tmp_path: Path) -> None:
     ended = check(folder, 7)
     assert ended.returncode == 1
     assert f"cannot read {broken}" in ended.stderr
-    assert "6 samples; expected 7" in ended.stderr
+    assert "6 samples, expected 7" in ended.stderr
 
 
 def test_flac_files_become_the_same_sound_in_the_real_layout(made: Path, tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def test_a_json_list_becomes_samples_in_its_order(tmp_path: Path) -> None:
 
 
 def test_a_published_file_has_as_many_samples_as_it_must(tmp_path: Path) -> None:
-    with pytest.raises(convert.ConversionError, match="has 3 samples; the published one has 13,368"):
+    with pytest.raises(convert.ConversionError, match="has 3 samples, but the published one has 13,368"):
         convert.convert("llama3.1-8b", llama_files(tmp_path), tmp_path / "samples", is_published=True)
 
 
@@ -121,7 +121,7 @@ def test_a_missing_or_second_file_and_a_missing_column_are_named(tmp_path: Path)
         convert.convert("llama3.1-8b", tmp_path, tmp_path / "samples", is_published=False)
     (tmp_path / "c").mkdir()
     (tmp_path / "c" / "cnn_eval.json").write_text('[{"output": "x"}]')
-    with pytest.raises(convert.ConversionError, match="has no column tok_input; it has: output"):
+    with pytest.raises(convert.ConversionError, match="has no column tok_input, it has: output"):
         convert.convert("llama3.1-8b", tmp_path / "c", tmp_path / "samples", is_published=False)
 
 

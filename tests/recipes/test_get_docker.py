@@ -33,7 +33,7 @@ def run(hook_input: Any, machine: Any, **env: str) -> tuple[dict[str, Any], dict
     [
         ("docker", "to install Docker (nothing was run):"),
         ("podman", "to install Podman (nothing was run):\n  sudo apt-get install -y podman\n"),
-        ("apptainer", "no plan is known; see https://apptainer.org/docs/admin/latest/installation.html"),
+        ("apptainer", "no plan is known. See https://apptainer.org/docs/admin/latest/installation.html"),
     ],
 )
 def test_an_engine_that_is_missing_is_offered_and_no_other(

@@ -122,7 +122,7 @@ def test_the_file_of_questions_can_be_filled_in_and_read(tmp_path: Path) -> None
         (b"cooling: air\na: b: c\n", "facts.yaml cannot be read: not valid YAML .line 2: "),
         (b"cooling: air\nhost_networking: f\xfcnf\n", "no UTF-8 text .byte 0xfc in line 2.; save it as UTF-8"),
         (b"cooling: TBD\ncolour: red\n", "colour"),
-        (b"cooling: no\n", "got False; put a text in quotes"),
+        (b"cooling: no\n", "got False. Put a text in quotes"),
     ],
 )
 def test_a_bad_file_of_facts_is_refused_with_every_reason(tmp_path: Path, content: bytes, words: str) -> None:

@@ -95,10 +95,10 @@ def test_apptainer_alone_needs_no_toolkit(tmp_path: Path, hook_input: Any) -> No
     ("way", "files", "engines", "told"),
     [
         ("cdi", CDI, [engine(version="25.0.1")], ""),
-        ("cdi", CDI, [engine()], "needs Docker 25.0; found 24.0.7"),
+        ("cdi", CDI, [engine()], "needs Docker 25.0, found 24.0.7"),
         ("cdi", {}, [engine(version="25.0.1")], "needs a CDI specification"),
         ("gpus", {}, [engine(version="18.09.1")], "needs Docker 19.03"),
-        ("gpus", {}, [engine("podman", "4")], "needs docker; engines that are there: podman"),
+        ("gpus", {}, [engine("podman", "4")], "needs docker, found: podman"),
         ("nvidia-docker", {}, [engine()], "needs /usr/bin/nvidia-docker"),
         ("nv", {}, [], "engines that are there: none"),
     ],

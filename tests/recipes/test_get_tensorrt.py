@@ -221,7 +221,7 @@ def test_a_tensorrt_that_needs_a_gpu_to_build_is_taken_and_says_so(
 ) -> None:
     answer, _ = after_pip(hook_input, tmp_path, "tensorrt", {"stdout": json.dumps(FULL)})
     assert answer == {"return": 0, "version": "8.5.3.1"}
-    assert "built no engine here (TypeError: nullptr); its builder needs an NVIDIA GPU" in capsys.readouterr().err
+    assert "built no engine here (TypeError: nullptr), its builder needs an NVIDIA GPU" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def test_an_import_says_what_became_of_everything(preprocessed: Any, table: Path
         ({}, 1, "--db and --path must be given"),
         ({"db": "a.db"}, 1, "--path must be given"),
         ({"db": "a.db", "path": "none"}, 16, "none does not exist"),
-        ({"db": ".", "path": "summary.csv"}, 1, "is a folder; give a file"),
+        ({"db": ".", "path": "summary.csv"}, 1, "is a folder: give a file"),
         ({"db": "deep/a.db", "path": "summary.csv"}, 1, "has no parent folder"),
         ({"db": "a.db", "path": "."}, 16, "contains no results"),
         ({"db": "summary.csv", "path": "summary.csv"}, 1, "not a results database"),
@@ -88,7 +88,7 @@ def test_an_export_is_imported_again(preprocessed: Any, table: Path) -> None:
         ({}, 1, "--db and --output must be given"),
         ({"db": "a.db", "output": "out"}, 16, "a.db does not exist"),
         ({"db": "summary.csv", "output": "out"}, 1, "not a results database"),
-        ({"db": "summary.csv", "output": "summary.csv"}, 1, "is a file; give a folder"),
+        ({"db": "summary.csv", "output": "summary.csv"}, 1, "is a file: give a folder"),
     ],
 )
 def test_what_cannot_be_exported_is_refused(preprocessed: Any, table: Path, inputs, code: int, words: str) -> None:

@@ -78,7 +78,7 @@ def test_a_misspelt_input_is_an_error_that_names_the_right_one_and_nothing_runs(
         ACTIONS[action](asked, ours)
     first = caught.value.message.splitlines()[0]
     assert first.startswith(f"unknown input --{name} for recipe ")
-    assert first.endswith(f"; did you mean --{meant}?")
+    assert first.endswith(f", did you mean --{meant}?")
     assert f"--{meant}=1" in caught.value.hint
     assert caught.value.hint.startswith(f"cm {'run' if action == 'prepare' else action} script --tags=")
     assert list(tmp_path.iterdir()) == []
@@ -91,7 +91,7 @@ def test_a_misspelt_name_of_a_dependency_is_an_error_too(ours: Home, tmp_path: P
     asked = {"action": action, "automation": "script", "tags": "run,mlperf,inference", "quiet": True}
     with working_folder(tmp_path), pytest.raises(RequestError) as caught:
         ACTIONS[action]({**asked, "adr": {"pyhton": {"name": "mine"}}}, ours)
-    text = "run-mlperf-inference: --adr.pyhton: no recipe has a dependency called pyhton; did you mean --adr.python?"
+    text = "run-mlperf-inference: --adr.pyhton: no recipe has a dependency called pyhton, did you mean --adr.python?"
     assert caught.value.message == text
     assert "--adr.python.name=mine" in caught.value.hint
     assert not any(ours.store_path.glob("*/_cm.json"))

@@ -94,7 +94,7 @@ def test_a_calibration_is_asked_for_where_ranges_must_be_known(inside, hook_inpu
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"framework": "pytorch"}, "a fp32 model for pytorch; an fp32 ONNX model is needed"),
+        ({"framework": "pytorch"}, "a fp32 model for pytorch, but an fp32 ONNX model is needed"),
         ({"precision": "int8"}, "a int8 model for onnx"),
         ({"files": []}, "cannot be used"),
         ({"files": {"model": {"file": "gone.onnx"}}}, "gone.onnx"),

@@ -362,7 +362,7 @@ def test_the_gate_is_asked_for_the_round_of_the_logs(
 def test_too_large_files_links_and_odd_names_are_listed(push: Push, submission: Path) -> None:
     write(submission, {f"{SYSTEM}/Offline/big.bin": "x" * 2_000_000})
     answer = push("push", largest_mb="1.5")
-    assert answer["return"] == 1 and "big.bin: 2.0 MB; at most 1.5 MB" in answer["error"]
+    assert answer["return"] == 1 and "big.bin: 2.0 MB, at most 1.5 MB" in answer["error"]
     for text in ("much", "inf", "-1"):
         (told,) = input_values(ALIAS, {}, largest_mb=text).problems()
         assert told == f"--largest_mb: found {text!r}; allowed: a number above 0 (MB)"

@@ -51,7 +51,7 @@ def test_without_a_client_nothing_is_written(tmp_path: Path, monkeypatch: pytest
 def test_a_server_that_does_not_answer_ends_the_call_before_the_client_is_looked_for(tmp_path: Path) -> None:
     answer = recipe.preprocess(call(tmp_path, given(tmp_path, "http://127.0.0.1:9")))
     assert answer["return"] == 1 and "start the server" in answer["error"]
-    assert answer["error"].endswith("hint: rerun the command once the server answers; nothing was written")
+    assert answer["error"].endswith("hint: rerun the command once the server answers (no file was written)")
     assert [path.name for path in tmp_path.iterdir()] == ["data.jsonl"]
 
 

@@ -288,7 +288,7 @@ def test_a_benchmark_runs_the_scenarios_that_it_has():
     both = config(CM_MLPERF_MODEL="3d-unet-99.9", CM_MLPERF_LOADGEN_SCENARIO="all")
     assert [scenario.value for scenario in both.scenarios] == ["SingleStream", "Offline"]
     (problem,) = problems(CM_MLPERF_MODEL="bert-99", CM_MLPERF_LOADGEN_SCENARIO="offline,multistream")
-    assert problem == "--scenario: bert-99 has no MultiStream; it has SingleStream, Offline, Server"
+    assert problem == "--scenario: bert-99 has no MultiStream, only SingleStream, Offline, Server"
 
 
 def test_a_name_without_level_and_the_communitys_precisions_are_understood():
@@ -324,7 +324,7 @@ def test_options_reach_every_run_and_the_batch_timeout_those_that_have_one():
         ),
         (
             {"CM_MLPERF_OWN_DATASET_PATH": "d"},
-            "--dataset_path: digits generates its own data and model; your own copy is only supported for a "
+            "--dataset_path: digits generates its own data and model, but your own copy is only supported for a "
             "benchmark such as resnet50. Your own network runs without --model: --model_path=FILE.onnx",
         ),
         (
@@ -1012,7 +1012,7 @@ def test_a_search_makes_performance_runs_only() -> None:
     specs = matrix.matrix(config(CM_MLPERF_RUN_FIND="yes", CM_MLPERF_LOADGEN_SCENARIO="offline,server"))
     assert [(spec.mode.value, spec.options["find"]) for spec in specs] == [("performance", "yes")] * 2
     assert problems(CM_MLPERF_RUN_FIND="yes", CM_MLPERF_LOADGEN_MODE="accuracy") == (
-        "--find: accuracy runs have no target to find; omit --mode",
+        "--find: accuracy runs have no target to find. Omit --mode",
     )
 
 

@@ -242,7 +242,7 @@ def test_the_folder_of_an_ordinary_call_is_never_taken(call, tmp_path):
     ("env", "words"),
     [
         ({"CM_MLPERF_RUN_ID": "../x"}, "--run_id: found '../x'"),
-        ({"CM_MLPERF_RESUME": "failed"}, "--resume: found 'failed'; runs with --run_id resume automatically"),
+        ({"CM_MLPERF_RESUME": "failed"}, "--resume: found 'failed', but runs with --run_id resume automatically"),
         ({"CM_MLPERF_RUN_ID": "", "CM_RERUN": "yes"}, "--rerun: only allowed with --run_id"),
         ({"CM_MLPERF_LOADGEN_TARGET_ORIGIN": "Nowhere: x"}, "--target_origin: unknown scenario"),
     ],

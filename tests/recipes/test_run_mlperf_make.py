@@ -221,7 +221,7 @@ def test_azures_run_is_planned_for_its_machine_with_the_published_figures(tmp_pa
     text = pages.plan_text(Around(request.read(env, {}, tmp_path), "s"), plan)
     assert "SIMULATED" in text and "registry/gptj/Offline.yaml:" in text
     assert "space of gptj-99: at least 95 GB; 61 GB of memory to make the model" in text
-    assert " h; their requirements" in text
+    assert " h, and their requirements" in text
     assert "gptj-Server-gpu-b32-fp16.default.plan" in text
     assert not list(tmp_path.iterdir())
     with pytest.raises(request.MakeError, match="which cannot run anything"):
@@ -259,7 +259,7 @@ def test_a_plan_for_a_recorded_machine_or_of_test_runs_has_no_values_that_were_m
 
 def test_a_backend_that_is_not_there_is_refused_in_a_plan_for_a_recorded_machine(tmp_path: Path) -> None:
     values = {"TARGET": "run", "RUN_ARGS": "--benchmarks=bert --backend=tensorfow", "MACHINE": "t4x8"}
-    with pytest.raises(request.MakeError, match="needs the backend tensorfow; there are endpoint, llama_cpp"):
+    with pytest.raises(request.MakeError, match="needs the backend tensorfow, allowed: endpoint, llama_cpp"):
         planned(tmp_path, "plan", **values)
 
 
@@ -638,7 +638,7 @@ def test_audits_are_of_the_newest_run_and_tests_that_passed_are_copied(tmp_path:
     for test, passed in (("TEST01", True), ("TEST04", False)):
         with_verdict(tmp_path, run, test, passed=passed)
     problems = execution.perform(planned(tmp_path, "update_compliance"), StandIn(tmp_path), {}, tmp_path)
-    assert problems == ["build/runs/2/resnet50/Offline/TEST04 has not passed; it was not copied"]
+    assert problems == ["build/runs/2/resnet50/Offline/TEST04 has not passed, so it was not copied"]
     copy = tmp_path / "compliance/cpu_onnxruntime/resnet50/Offline/TEST01"
     assert sorted(path.relative_to(copy).as_posix() for path in copy.rglob("*.*")) == [
         "performance/run_1/mlperf_log_detail.txt",

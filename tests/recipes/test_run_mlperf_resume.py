@@ -339,7 +339,7 @@ def test_without_resume_and_with_other_settings_a_call_starts_anew(call, capsys:
         cm = WritingCM()
         answer, folders = call(cm, **env)
         assert (answer["return"], len(folders), len(cm.made)) == (0, number, 4)
-    assert "has these settings; starting a new one" in capsys.readouterr().out
+    assert "has these settings, starting a new one" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("gone", ["result.json", "accuracy.json"])

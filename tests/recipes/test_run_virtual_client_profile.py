@@ -346,7 +346,7 @@ CUDA = {"Type": "CudaAndNvidiaGPUDriverInstallation", "Parameters": {
         (profile(action(Tags="{calculate(1 +)}")), {}, "Actions[1].Tags: {calculate(1 +)}: column 4"),
         (profile(action(Tags="{PackageDir:redis}")), {}, "unknown reference 'PackageDir:redis'"),
         (profile(ParametersOn=["x"]), {}, "ParametersOn must be a list of objects"),
-        (profile({"Type": "MLPerfExecutor", "Paramters": {}}), {}, "key 'Paramters'; did you mean Parameters?"),
+        (profile({"Type": "MLPerfExecutor", "Paramters": {}}), {}, "key 'Paramters', did you mean Parameters?"),
         (profile(ParametersOn=[{"a": 1}]), {}, "ParametersOn[1] has no Condition"),
         (profile(ParametersOn=[{"Condition": "{calculate(1)}"}]), {}, "must come to true or false, got '1'"),
         (profile(Dependencies=[CUDA]), {}, "12.0 contradicts the run file's 12.4; LinuxDriverVersion 535"),
@@ -370,8 +370,8 @@ CUDA = {"Type": "CudaAndNvidiaGPUDriverInstallation", "Parameters": {
         (profile(), {"logger": "csv;eventhub=x"}, "unknown logger 'eventhub'"),
         (profile(), {"experiment_id": "../x"}, "--experiment-id must be"),
         (profile(action(Model="rnnt")), {"config_ver": "high_accuracy"}, "rnnt has one accuracy level"),
-        (profile(), {"log_dir": "p.json"}, "p.json is a file; give a folder"),
-        (profile(), {"profile": "nowhere.json"}, "nowhere.json is not a file; shipped are: PERF-GPU-MLPERF.json"),
+        (profile(), {"log_dir": "p.json"}, "p.json is a file: give a folder"),
+        (profile(), {"profile": "nowhere.json"}, "nowhere.json is not a file, shipped are: PERF-GPU-MLPERF.json"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_refused_at_once_and_nothing_is_left(inside, call, content, inputs, words):

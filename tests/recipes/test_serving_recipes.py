@@ -222,7 +222,7 @@ def test_a_lockfile_holds_the_servers_packages_and_is_held_to(tmp_path: Path, mo
     ("gpus", "cuda", "words"),
     [
         ((), "", "no GPU answers through nvidia-smi"),
-        (("gpu",), "12.8", "is made for CUDA 13; the driver runs CUDA up to 12.8"),
+        (("gpu",), "12.8", "is made for CUDA 13, but the driver runs CUDA up to 12.8"),
         (("gpu",), "13.0", ""),
         (("gpu",), "", ""),
     ],

@@ -57,7 +57,7 @@ def test_a_collector_is_an_address(collector: str) -> None:
 
 def test_a_result_is_withdrawn_from_a_collector() -> None:
     (told,) = input_values("share-mlperf-result", {}, withdraw="a1").problems()
-    assert told == "--withdraw: found 'a1'; it counts only with --collector"
+    assert told == "--withdraw: found 'a1', which counts only with --collector"
 
 
 def test_a_file_with_the_token_is_found_from_where_the_call_was_made_and_a_token_stays(

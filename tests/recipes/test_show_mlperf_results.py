@@ -110,7 +110,7 @@ def test_filters(show, tmp_path: Path, inputs: dict[str, str], found: list[str])
     put(root, "20261103T000000Z-c", "SingleStream", "Offline", model="resnet50")
     answer = show(**inputs)
     assert [f"{row['model']} {row['scenario']}" for row in answer["found"]] == found
-    assert found or f"none of 4 results matches; looked in {root}" in answer["text"]
+    assert found or f"none of 4 results matches, looked in {root}" in answer["text"]
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_a_run_without_figure_or_score_and_a_name_of_the_users_own(show, tmp_pat
 def test_without_results_it_says_how_to_make_some(show) -> None:
     answer = show()
     assert (answer["return"], answer["found"]) == (0, [])
-    assert answer["text"].startswith("there are no results yet; looked in ")
+    assert answer["text"].startswith("there are no results yet, looked in ")
     assert "cm run script --tags=run,mlperf,inference makes some" in answer["text"]
 
 

@@ -290,7 +290,7 @@ def test_what_was_made_by_a_program_is_still_called_so_when_its_records_stay_beh
         (run / "result.json").write_text(json.dumps({"label": label, "is_synthetic": {"model": True}}))
     refused = call()
     assert refused["return"] == 1 and not (inside / "results").exists()
-    assert refused["error"].count(f"{label}; --include_synthetic copies it, with this label") == 2
+    assert refused["error"].count(f"{label}, --include_synthetic copies it, with this label") == 2
     assert call(include_synthetic="yes")["return"] == 0
     assert capsys.readouterr().out.count(label) == 2
     from crowdperf.logs.result_rows import compare, read_results

@@ -172,7 +172,7 @@ def _answer(action: Callable[[Mapping[str, Any]], dict[str, Any]], i: dict[str, 
         place = traceback.extract_tb(error.__traceback__)[-1]
         text = hidden_text(
             f"internal error: {type(error).__name__}: {error} ({os.path.basename(place.filename)}:{place.lineno})\n"
-            f"  hint: {advice([str(error)]) or '--debug shows the traceback; please report it'}"
+            f"  hint: {advice([str(error)]) or '--debug shows the traceback. Please report it'}"
         )
         return _failed(1, text, out, cmind)
 
@@ -411,13 +411,13 @@ def check_first(repos: Sequence[RepoInfo]) -> None:
     if copies:
         raise RequestError(
             f"two copies of {own.alias} are registered: {own.path} and {copies[0].path}",
-            hint=f"remove one of them from repos.json in the CM home, then: cm reindex repo; {remedy}",
+            hint=f"remove one of them from repos.json in the CM home, then: cm reindex repo && {remedy}",
         )
     if before:
         raise RequestError(
             f"two engines are registered for 'cm ... script': {before[0].path} ({before[0].alias}) comes first, so "
             f"'cm run script' runs its engine and not this one ({own.path})",
-            hint=f"{remedy}   (puts {own.alias} first; the recipes of both then run here)",
+            hint=f"{remedy}   (puts {own.alias} first, and the recipes of both then run here)",
         )
 
 
@@ -451,5 +451,5 @@ def use_action(i: Mapping[str, Any], cmind: Any) -> dict[str, Any]:
             hint="unset CM_INDEX, or write crowdperf:script instead of script in every command",
         )
     names = ", ".join(f"{repo.alias} ({repo.path})" for repo in behind) or "none"
-    logger.info("cm ... script and cm ... cache now run on %s; other engines, behind it: %s", CHECKOUT, names)
+    logger.info("cm ... script and cm ... cache now run on %s, with these engines behind it: %s", CHECKOUT, names)
     return {"return": 0, "path": str(CHECKOUT), "behind": [str(repo.path) for repo in behind]}

@@ -133,7 +133,7 @@ def pin_action(i: Mapping[str, Any], home: Home, is_pinned: bool) -> dict[str, A
     """Answers ``cm pin cache <uid|--tags=..>`` and ``cm unpin cache``; raises NothingFound and RequestError."""
     store = Store(home.store_path)
     if not (i.get("artifact") or i.get("tags")):
-        raise RequestError("no cache entry was selected", hint="give a uid or --tags=...; cm show cache lists them")
+        raise RequestError("no cache entry was selected", hint="give a uid or --tags=.... cm show cache lists them")
     entries = [entry for entry in find_entries(i, store) if entry.is_complete or not is_pinned]
     if not entries:
         raise nothing_found(i, store, "no matching finished cache entry")
@@ -372,4 +372,4 @@ def _plan_lines(plan: GcPlan, now_s: float, *, is_dry: bool) -> Iterator[str]:
         yield f"{mark} {name}, {facts}: {candidate.reason}"
     verb, freed = "would remove" if is_dry else "to remove", size_text(_size(plan.removed))
     what = f"{len(plan.removed)} with {freed}" if plan.removed else "nothing"
-    yield f"the cache contains {size_text(plan.size_bytes)}; {verb}: {what}"
+    yield f"the cache contains {size_text(plan.size_bytes)}, {verb}: {what}"

@@ -53,7 +53,7 @@ def show_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
             total = size_text(sum(row["size_bytes"] for row in rows))
             print_lines(["", f"{counted(len(rows), 'cache entry')}, {total}, in {home.store_path}"])
             if not is_whole:
-                print_lines(["cm show cache UID shows the folder and all tags of one; -v of all"])
+                print_lines(["cm show cache UID shows the folder and all tags of one, -v of all"])
     return {"return": 0, "entries": rows, "cache": str(home.store_path)}
 
 
@@ -123,7 +123,7 @@ def _entry_lines(row: Mapping[str, Any]) -> Iterator[str]:
         (True, f"  Recipe: {row['recipe']}"),
         (True, f"  Size: {size_text(row['size_bytes'])}{used}, made {age_text(row['age_s'])} ago"),
         (row["is_pinned"], "  Pinned: cm gc cache keeps it and all that it needs"),
-        (not row["is_complete"], f"  State: {row['retired'] or 'unfinished'}; never reused"),
+        (not row["is_complete"], f"  State: {row['retired'] or 'unfinished'}, never reused"),
         (row["depends_on"], f"  Depends on: {row['depends_on']}"),
     ]
     return (line for is_known, line in lines if is_known)
@@ -297,10 +297,10 @@ def _recipe(entry: CacheEntry, source: RecipeSource) -> Iterator[Problem]:
     if not found:
         yield Problem("recipe", f"its recipe {entry.recipe.text} is not registered")
     elif not any(source.is_unchanged(source.recipe(one), record) for one in found):
-        yield Problem("recipe", f"its recipe {entry.recipe.alias} has changed since; --renew rebuilds the entry")
+        yield Problem("recipe", f"its recipe {entry.recipe.alias} has changed since. --renew rebuilds the entry")
 
 
 def _lines(checked: Checked) -> Iterator[str]:
-    yield f"{checked.entry.path} ({checked.entry.recipe.alias}; {','.join(checked.entry.tags)})"
+    yield f"{checked.entry.path} ({checked.entry.recipe.alias}: {','.join(checked.entry.tags)})"
     for problem in checked.problems:
         yield f"  {problem.kind}: {problem.text}"

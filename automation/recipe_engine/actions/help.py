@@ -32,7 +32,7 @@ INSTEAD: Mapping[str, str] = {
     "docker": "cm run script --tags=run,container,mlperf --recipe_tags=TAGS runs it in Docker, Podman or Apptainer",
     "dockerfile": "cm run script --tags=run,container,mlperf,_plan --recipe_tags=TAGS shows Dockerfile and commands",
     "gui": (
-        "cm help script RECIPE lists the options that the web page would offer; every benchmark writes results.html, "
+        "cm help script RECIPE lists the options that the web page would offer. Every benchmark writes results.html, "
         "cm run script --tags=show,mlperf,results and cm diff script A B compare results, cm show cache lists the cache"
     ),
 }
@@ -108,7 +108,7 @@ def check_comment(i: Mapping[str, Any]) -> None:
     if "#" in (i.get("artifact"), *further_words(i)):
         raise RequestError(
             "everything from # on was passed as arguments: this shell does not support comments on the command line",
-            hint="remove them; in zsh, setopt interactive_comments enables comments",
+            hint="remove them. In zsh, setopt interactive_comments enables comments",
         )
 
 
@@ -127,7 +127,7 @@ def check_flags(i: Mapping[str, Any]) -> None:
         return
     meant = {name: meant_name(name, own) for name in unknown}
     lines = [
-        f"unknown flag --{name} for cm {action} {automation}" + (f"; did you mean --{near}?" if near else "")
+        f"unknown flag --{name} for cm {action} {automation}" + (f", did you mean --{near}?" if near else "")
         for name, near in meant.items()
     ]
     hint = f"it has {', '.join('--' + name for name in sorted(own))}" if own else "it has no flags"
@@ -193,7 +193,7 @@ def listing(rows: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
     if rows:
         yield from sorted(cut(_line(row), width) for row in rows)
         yield ""
-        yield f"{counted(len(rows), 'recipe')}; cm help script NAME shows how to run one, -v the folders"
+        yield f"{counted(len(rows), 'recipe')}. cm help script NAME shows how to run one, -v the folders"
 
 
 def _line(row: Mapping[str, Any]) -> str:

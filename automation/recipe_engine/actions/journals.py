@@ -193,7 +193,7 @@ def find_run(root: Path, wanted: str) -> RecordedRun:
         last = f"the last {SHOWN_IDS} are " if len(fitting) > SHOWN_IDS else ""
         several = f"{len(fitting)} run ids contain '{wanted}': {last}{', '.join(fitting[-SHOWN_IDS:])}"
         near = meant(wanted, names)
-        none = f"no run has the id '{wanted}'" + (f"; did you mean {near}?" if near else "")
+        none = f"no run has the id '{wanted}'" + (f", did you mean {near}?" if near else "")
         raise NothingFound(several if len(fitting) > 1 else none, hint=LIST_HINT)
     return run
 
@@ -245,7 +245,7 @@ def list_lines(runs: Sequence[RecordedRun], n_runs: int, width: int | None) -> I
         rows.append((run.run_id, run.state_text, run.duration_text, f"{words}{why}"))
     yield from table(rows, width or max(len(row[-1]) for row in rows) + 100, rights=[2])
     shown = "" if len(runs) == n_runs else f"the last {len(runs)} of "
-    yield f"{shown}{counted(n_runs, 'run')}; --last=N lists N; cm runs script ID shows one"
+    yield f"{shown}{counted(n_runs, 'run')}. --last=N lists N, cm runs script ID shows one"
 
 
 def run_lines(run: RecordedRun) -> Iterator[str]:
@@ -301,7 +301,7 @@ def resume_action(i: Mapping[str, Any], home: Home, cmind: Any) -> dict[str, Any
     for line in resume_lines(run, changed, str(inputs.get(RESUME_INPUT) or "")):
         logger.info(line)
     if asked.get("cache") != str(home.store_path):
-        logger.warning("! that run used the cache %s; this run uses %s", asked.get("cache"), home.store_path)
+        logger.warning("! that run used the cache %s, but this run uses %s", asked.get("cache"), home.store_path)
     with working_folder(folder):
         return run_action({**inputs, "action": "run", "out": i.get("out")}, home, cmind)
 
@@ -311,7 +311,7 @@ def _check_state(run: RecordedRun) -> None:
     if run.state == "done":
         raise RequestError(
             f"no run to resume: run {run.run_id} ({run.command}) succeeded",
-            hint=f"{LIST_HINT}; pass the id of an earlier run, or rerun the command",
+            hint=f"{LIST_HINT}. Pass the id of an earlier run, or rerun the command",
         )
     if run.state == "running":
         pid, host = run.request.get("pid"), run.request.get("host")
@@ -345,7 +345,7 @@ def with_secrets(inputs: Mapping[str, Any], i: Mapping[str, Any], names: Iterabl
     missing = [name for name in names if name not in given]
     if missing:
         raise RequestError(
-            "the run used secrets, which are never stored; pass them again: "
+            "the run used secrets, which are never stored. Pass them again: "
             f"{', '.join('--' + name for name in missing)}",
             hint=f"cm {again} " + " ".join(f"--{name}=..." for name in missing),
         )
@@ -373,7 +373,7 @@ def resume_lines(run: RecordedRun, changed: Iterable[str], mode: str) -> Iterato
     yield f"resuming run {run.run_id}, {run.state_text}{why}"
     yield f"  {run.command}"
     for line in changed:
-        yield f"  ! {line}; resuming because of --force"
+        yield f"  ! {line}, resuming because of --force"
     with_entry = [step for step in run.steps if step.entry_path and Path(step.entry_path, "_cm.json").is_file()]
     kept = {step.recipe: step.label for step in with_entry}
     yield "  from the cache: " + (", ".join(sorted(kept.values())) or "nothing")

@@ -163,7 +163,7 @@ def split_artifact(i: Mapping[str, Any]) -> tuple[list[str], str]:
         joined = ",".join([*words, *artifact.replace(" ", ",").split(","), *plain])
         asked = {**i, "tags": joined, "artifact": "", "artifacts": ()}
         raise RequestError(
-            f"a recipe name is one word; pass tags with --tags; found: {' '.join([artifact, *plain])}",
+            f"a recipe name is one word: pass tags with --tags, found: {' '.join([artifact, *plain])}",
             hint=renamed_line(asked, {}, str(i.get("action") or "run")),
         )
     if " " in artifact:
@@ -240,7 +240,7 @@ def _check_words(i: Mapping[str, Any], *, is_empty: bool) -> None:
     wrong = [str(name) for name in i if name not in FLAGS and meant(str(name), ("tags",))] if is_empty else []
     if wrong:
         raise RequestError(
-            f"unknown flag --{wrong[0]}; did you mean --tags?",
+            f"unknown flag --{wrong[0]}, did you mean --tags?",
             hint=renamed_line(i, {wrong[0]: "tags"}, str(i.get("action") or "run")),
         )
 

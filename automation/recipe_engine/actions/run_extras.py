@@ -185,7 +185,7 @@ class Extras:
             new_env, rule = self._steps[-1].result.new_env, self._steps[-1].configured.recipe.values
             path = self._folder / ENV_FILE
             write_env_file(path, new_env, rule)
-            logger.info("* a shell with the env of the result (%s); type exit to leave", path)
+            logger.info("* a shell with the env of the result (%s), type exit to leave", path)
             hand_over(["bash", "--rcfile", str(path), "-i"], self._folder, extra_env=secret_variables(new_env))
 
     def _pause(self) -> None:

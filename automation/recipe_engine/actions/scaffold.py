@@ -145,7 +145,7 @@ def _repo(name: str, home: Home) -> RepoInfo:
             return repo
     known = sorted(repo.alias for repo in home.repos)
     hint = (
-        f"known repositories: {', '.join(known)}; put one in front: cm add script {known[0] if known else 'REPO'}:ALIAS"
+        f"known repositories: {', '.join(known)}. Put one in front: cm add script {known[0] if known else 'REPO'}:ALIAS"
     )
     raise NotFound(f"no registered repository is called '{name}'", hint=hint)
 

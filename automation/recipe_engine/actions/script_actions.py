@@ -56,7 +56,7 @@ def version_action(i: Mapping[str, Any], checkout: Path = CHECKOUT) -> Answer:
         "cmind": cm_version(),
     }
     compatible = f"recipe format of CM's script automation {COMPATIBLE_VERSION}"
-    show(i, f"crowdperf {found.text} ({counted(len(recipes), 'recipe')}; {compatible}; cmind {facts['cmind']})")
+    show(i, f"crowdperf {found.text} ({counted(len(recipes), 'recipe')}, {compatible}, cmind {facts['cmind']})")
     return {"return": 0, **facts}
 
 
@@ -104,7 +104,7 @@ def check_removal(i: Mapping[str, Any]) -> None:
         raise RequestError("no recipe was selected, so all of them would be removed", hint="cm rm script NAME")
     if i.get("out") == "con" and not is_forced(i) and not has_terminal():
         raise RequestError(
-            "would remove a recipe; stdin is not a terminal, so it cannot be confirmed",
+            "would remove a recipe, but stdin is not a terminal, so it cannot be confirmed",
             hint="see which with cm find script, then pass -f to confirm",
         )
 
@@ -143,7 +143,7 @@ def _check_test_inputs(i: Mapping[str, Any], tests: Sequence[Mapping[str, Any]])
     known = {*FLAGS, "test_input_index", "test_input_id"}.union(*tests)
     for name in (name for name in i if name not in known):
         near = meant(name, known)
-        guess = f"; did you mean --{near}?" if near else ""
+        guess = f", did you mean --{near}?" if near else ""
         raise RequestError(f"unknown input --{name} for cm test script: none of these tests has it{guess}")
 
 

@@ -212,7 +212,7 @@ def _with_base(path: Path, roots: Sequence[Path], depth: int) -> dict[str, Any]:
     if base_path is None or not name.endswith(ENDINGS):
         raise MetaError(f"{path}: _base: '{base}' does not exist as a .yaml or .json file")
     if depth >= MAX_BASES:
-        raise MetaError(f"{path}: _base: '{base}' is more than {MAX_BASES} bases deep; possibly a cycle")
+        raise MetaError(f"{path}: _base: '{base}' is more than {MAX_BASES} bases deep, possibly a cycle")
     below = _with_base(base_path, roots, depth + 1)
     both = [key for key in JOINED_KEYS if isinstance(below.get(key), str) and isinstance(meta.get(key), str)]
     return {**merge_state(below, meta), **{key: below[key] + meta[key] for key in both}}

@@ -52,7 +52,7 @@ WARNINGS: Texts = {
     "key-unknown": ("the key has no effect", "misspelt or in the wrong place: it has no effect"),
     "readme-missing": ("the folder has no README.md", "users cannot see its results, settings and cost"),
     "input-alias": ("an alias of an input is the name or alias of another input", "it can only mean one of them"),
-    "input-twice": ("two inputs set one env key", "a wrong value is reported for both; `aliases` describe it once"),
+    "input-twice": ("two inputs set one env key", "a wrong value is reported for both. `aliases` describe it once"),
     "input-type": ("inputs of a repository give one env key different types", "a value is right for one recipe only"),
     "input-default": (
         "the `default` of an input is not valid for its `type`",

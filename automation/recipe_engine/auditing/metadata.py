@@ -80,7 +80,7 @@ def tags(audited: AuditedRecipe, _: Registered) -> Iterator[Finding]:
 def keys(audited: AuditedRecipe, _: Registered) -> Iterator[Finding]:
     """Keys that nothing reads, and repeated keys."""
     for key, line in audited.places.repeated:
-        text = f"the key '{key}' is repeated; only the last value counts"
+        text = f"the key '{key}' is repeated, and only the last value counts"
         yield audited.finding("key-repeated", text, key)._replace(line=line)
     for key, hint in unknown_keys(audited.blocks):
         yield audited.finding("key-unknown", f"'{key}' has no effect", key, hint)
@@ -355,7 +355,7 @@ def _dependency(audited: AuditedRecipe, index: RecipeIndex, where: str, dependen
         hint = "each tag exists, but no recipe has all of them together"
         if unknown := [tag for tag in query.all_of if tag not in index.all_tags]:
             near = nearest_hint(unknown[0], index.all_tags)
-            hint = f"no recipe at all has the tag '{unknown[0]}'" + (f"; {near}" if near else "")
+            hint = f"no recipe at all has the tag '{unknown[0]}'" + (f", {near}" if near else "")
         yield audited.finding("dep-unanswered", f"no recipe has '{query.text}'", key, hint)
         return
     asked = query.variations + query.excluded_variations

@@ -94,7 +94,7 @@ def store_error(error: OSError) -> StoreError:
 def no_locks(error: OSError, path: Path) -> StoreError:
     """The error for a cache on a file system without locks, where two runs could write one entry at the same time."""
     return StoreError(
-        f"cannot lock {path}: {error.strerror}; the file system mounted at {mount_point(path)} does not support flock, "
+        f"cannot lock {path}: {error.strerror}. The file system mounted at {mount_point(path)} does not support flock, "
         "so a cache there cannot be protected from other runs",
         hint=f"choose a cache on another file system: {OTHER_CACHE}   (or mount this one with flock support)",
     )
@@ -122,10 +122,10 @@ def _no_space(error: OSError, path: str) -> StoreError:
     free = ""
     with contextlib.suppress(OSError, AttributeError):
         facts = os.statvfs(folder)
-        free = f"; {size_text(facts.f_bavail * facts.f_frsize)} of {size_text(facts.f_blocks * facts.f_frsize)}"
+        free = f". {size_text(facts.f_bavail * facts.f_frsize)} of {size_text(facts.f_blocks * facts.f_frsize)}"
         free += f" and {facts.f_favail} of {facts.f_files} inodes" if facts.f_files and not facts.f_favail else ""
         free += f" are free in {folder}"
-    hint = "cm gc cache --dry-run shows what can be removed, cm gc cache -f removes it; or choose "
+    hint = "cm gc cache --dry-run shows what can be removed, cm gc cache -f removes it. Or choose "
     other = f"a cache on another disk: {OTHER_CACHE}" if not path or _cache_of(folder) else "a folder on another disk"
     return StoreError(
         f"cannot write {path or 'standard output or a file'}{needed}: {error.strerror}{free if path else ''}",
@@ -145,7 +145,7 @@ def _no_permission(error: OSError, path: str) -> StoreError:
     if error.errno != errno.EROFS:
         with contextlib.suppress(OSError):
             facts = os.stat(folder)
-            reason += f"; {folder} belongs to {user_name(facts.st_uid)} ({stat.filemode(facts.st_mode)})"
+            reason += f", {folder} belongs to {user_name(facts.st_uid)} ({stat.filemode(facts.st_mode)})"
     if not cache:
         hint = f"use a writable folder: run from another one, or {OTHER_CACHE}"
         return StoreError(f"cannot use {path}: {reason}", hint=hint)

@@ -141,7 +141,7 @@ def _wait(
     while (got := attempt()) is None:
         waited_s = time.monotonic() - started_s
         if timeout_s is not None and waited_s > timeout_s:
-            raise LockTimeout(f"{what} is in use by {holder()}; waited {waited_s:.0f} s", hint=hint)
+            raise LockTimeout(f"{what} is in use by {holder()}, waited {waited_s:.0f} s", hint=hint)
         if waited_s - reported_s >= REMIND_S:
             reported_s = waited_s
             logger.info("waiting for %s: in use by %s\n  hint: %s", what, holder(), hint)

@@ -74,7 +74,7 @@ logger = logging.getLogger(__name__)
 README = """# Cache of CM recipes
 
 Each folder is one result of a recipe: a detected tool, a virtual environment, a data set, a model.
-`cm show cache` lists them; `cm rm cache --tags=... -f` removes some. It is safe to remove entries:
+`cm show cache` lists them. `cm rm cache --tags=... -f` removes some. It is safe to remove entries:
 recipes rebuild missing entries when they need them. Do not edit entries by hand.
 """
 CACHEDIR_TAG = "Signature: 8a477f597d28d172789f06886806bc55\n# This folder is a cache of CM recipes.\n"

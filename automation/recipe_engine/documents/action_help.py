@@ -11,11 +11,11 @@ _BLOCKS = r"""
 cm run script --tags=TAGS [--INPUT=VALUE ...]
    Runs a recipe and its dependencies. Cached results are reused.
 
-  --tags=get,x,_variation     which recipe, with which variations; "get x _variation" means the same
+  --tags=get,x,_variation     which recipe, with which variations. "get x _variation" means the same
   --version= --version_min= --version_max=    which version
   --quiet                     never prompt: if several recipes match, use the first
-  --silent                    print problems only;  -v  also print what was skipped, and why
-  --renew --new --skip_cache  rebuild the cache entry; add another one; do not use the cache
+  --silent                    print problems only (-v: also what was skipped, and why)
+  --renew --new --skip_cache  rebuild the cache entry, add another one, do not use the cache
   --frozen --locked=FILE      the same recipes, versions and files as in a lockfile
   --adr.NAME.KEY=VALUE        change a dependency by its name, at any depth
   --env.KEY=VALUE             set an env value
@@ -37,7 +37,7 @@ cm explain script --tags=TAGS [--INPUT=VALUE ...] [--step=NAME] [--keys=KEY,KEY]
   Shows why a step of a run is what it is: who decided its version, variations and env.
 
   --step=NAME                 the step: an alias, or tags (default: the requested recipe)
-  --keys=KEY,KEY              where these env keys come from; * matches any characters
+  --keys=KEY,KEY              where these env keys come from. * matches any characters
 
 cm lock script --tags=TAGS [--INPUT=VALUE ...] [--file=FILE]
   Prints a lockfile: recipes, versions, files and packages of a run. --frozen enforces it.
@@ -85,11 +85,11 @@ cm diff script A B [-v] [--tolerance=PERCENT] [--exit_code]
 cm find script [NAME] [--tags=TAGS] [-v]
    Finds recipes and prints one line per recipe, or the folder if only one matches.
 
-  NAME                        an alias, a uid or a pattern (get-*); REPO:NAME for one repository
+  NAME                        an alias, a uid or a pattern (get-*), REPO:NAME for one repository
   -v                          the folders of all
 
 cm help script [RECIPE | ACTION]
-  Shows how to call a recipe or an action; without a name, all actions.
+  Shows how to call a recipe or an action, or all actions without a name.
 
 cm version script
   Prints the version of crowdperf, of its recipe format and of cmind.
@@ -122,7 +122,7 @@ cm use crowdperf:script
 cm show cache [UID] [--tags=TAGS] [--env] [-v]
    Shows the cache as a table, or all details of one entry.
 
-  --tags=TAGS                 entries with these tags; -TAG excludes one
+  --tags=TAGS                 entries with these tags, -TAG excludes one
   -v                          tags, folder, size and last use of each
   --env                       the values each entry provides to other recipes
   --out=json                  all of it as one JSON object

@@ -18,7 +18,7 @@ PHASE_TITLES: Mapping[Phase, str] = {
     "post_deps": "after the recipe",
 }
 ENGINE_FLAGS = (
-    "--quiet --new --renew --skip_cache --version=V --adr.NAME.KEY=VALUE --env.KEY=VALUE --out=json -v; docs/reference/"
+    "--quiet --new --renew --skip_cache --version=V --adr.NAME.KEY=VALUE --env.KEY=VALUE --out=json -v. docs/reference/"
     "command-line.md of crowdperf lists all"
 )
 

@@ -98,7 +98,7 @@ def _no_such_step(name: str, steps: list[PlannedStep]) -> RequestError:
     close = nearest(name, labels, 5, 0.3) or [label for label in labels if name in label][:5]
     hint = f"the nearest are: {', '.join(close)}" if close else f"its steps are: {', '.join(labels[:20])}"
     if steps[0].action == "reuse":
-        hint += f"; {steps[0].label} is reused, so its dependencies are not planned: --new plans them"
+        hint += f". {steps[0].label} is reused, so its dependencies are not planned: --new plans them"
     return RequestError(f"the plan has no step '{name}'", hint=hint)
 
 
@@ -179,14 +179,14 @@ def _env_lines(found: Explanation, is_asked_for_keys: bool) -> Iterator[str]:
             givers.setdefault(maybe + source_text(last._replace(detail="")), []).append(row.key)
     yield from (f"  {source}: {', '.join(keys)}" for source, keys in givers.items())
     more = counted(found.other_env_count, "more key")
-    yield f"  {more}, which it does not set itself; --env=KEY,KEY shows the history of keys"
+    yield f"  {more}, which it does not set itself. --env=KEY,KEY shows the history of keys"
 
 
 def _changer(row: KeyHistory) -> str:
     """What may still change a known value when the step runs, in words."""
     last = row.deciding[0] if row.deciding else None
     is_open = last is not None and last.effect == "may change" and row.sure is not None
-    return f"; may be changed: {source_text(last._replace(detail=''))}" if last and is_open else ""
+    return f", may be changed: {source_text(last._replace(detail=''))}" if last and is_open else ""
 
 
 def _history_lines(row: KeyHistory) -> Iterator[str]:
@@ -376,10 +376,10 @@ def _reached(engine: Engine, entry: CacheEntry, recipe: Recipe, inputs: Mapping[
     key = cache_key(configured, configured.env)
     reason = misfit(entry, key) or engine.store.problem(entry)
     if reason:
-        hidden = recipe.extra_cache_tags_from_env and "; its tags come from env values of dynamic dependencies too"
+        hidden = recipe.extra_cache_tags_from_env and ", and its tags come from env values of dynamic dependencies too"
         return False, f"a run would not reuse it: {reason}{hidden or ''}"
     if len(found) > 1 and found[0].uid != recipe.id.uid:
-        return False, f"several recipes match these tags; select it by name: cm run script {recipe.id.alias}"
+        return False, f"several recipes match these tags. Select it by name: cm run script {recipe.id.alias}"
     best = next(iter(engine.store.find(key)), None)
     if best is None:
         return False, "a run would not reuse it: it was replaced"
@@ -412,5 +412,5 @@ def _fact_lines(row: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"    {problem}" for problem in problems)
     if row["depends_on"]:
         yield f"  depends on: {row['depends_on']}"
-    yield f"  last use: {row['last_use_utc'] or 'not recorded'}{'; in use now' if row['is_in_use'] else ''}"
+    yield f"  last use: {row['last_use_utc'] or 'not recorded'}{', in use now' if row['is_in_use'] else ''}"
     yield from (f"  needed by: {other['uid']} ({other['recipe']}): {other['by']}" for other in row["used_by"])

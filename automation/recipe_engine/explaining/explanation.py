@@ -338,7 +338,7 @@ def _word_source(asker: Asker, *words: str) -> str:
     if kind == "tags":
         return f"tags of {asker.text} ({asker.entry.of_word(word)})"
     history = asker.parent.history(key) if asker.parent and key else ()
-    return f"{origin} of {asker.text}" + (f"; {key} is from {last_source(history)}" if history else "")
+    return f"{origin} of {asker.text}" + (f", and {key} is from {last_source(history)}" if history else "")
 
 
 def _variations(configured: Configured, asker: Asker) -> tuple[WordOrigin, ...]:
@@ -373,7 +373,7 @@ def _bound_source(place: int, first: Configured, trace: StepTrace) -> str:
         moved = "" if first.version.clamp(default) == default else f", moved from {default} into the bounds"
         return f"default_version of {trace.default_version_by or 'recipe'}{moved}"
     if first.request.version.bounds[place] and trace.is_narrowed:
-        return f"what satisfies all steps of this run that need the same artifact; this one: {trace.asker.text}"
+        return f"what satisfies all steps of this run that need the same artifact, this one: {trace.asker.text}"
     if first.request.version.bounds[place]:
         return trace.asker.with_part(name)
     env_key = first.recipe.prefix + name.upper()
@@ -421,7 +421,7 @@ def _absent_row(trace: StepTrace, key: str) -> KeyHistory:
         note = f"not set here: {parent.label} has it, but does not pass it down (a local key, or not filled in yet)"
         return _row(key, "", parent.history(key), note)
     known = nearest(key, trace.last, 3, 0.75)
-    return _row(key, "", (), "no step sets it" + (f"; there is {', '.join(known)}" if known else ""))
+    return _row(key, "", (), "no step sets it" + (f", but there is {', '.join(known)}" if known else ""))
 
 
 # --- the cache ---

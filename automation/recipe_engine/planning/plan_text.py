@@ -65,7 +65,7 @@ def summary_lines(plan: Plan, width: int, former: str = "") -> Iterator[str]:
     steps = [step for _, step in plan.root.walk() if step.action != "skip"]
     counts = Counter(map(_kind, steps))
     yield f"plan for: {plan.command}"  # to be copied, so it is whole
-    yield "nothing was changed; -v shows every step with its reason"
+    yield "nothing was changed. -v shows every step with its reason"
     yield ""
     for line in _total_lines(plan, counts, len(steps), former):
         yield from textwrap.wrap(line, width, subsequent_indent=MARGIN, break_long_words=False, break_on_hyphens=False)
@@ -89,7 +89,7 @@ def _kind(step: PlannedStep) -> Kind:
 def _total_lines(plan: Plan, counts: Counter[Kind], n_steps: int, former: str) -> Iterator[str]:
     each = Counter(mark for mark, _ in counts)
     parts = [f"{each[mark]} {text}" for mark, (text, _) in MEANINGS.items() if each[mark]]
-    repeats = f"; with repeats {n_steps:,}" if n_steps > len(counts) else ""
+    repeats = f", with repeats {n_steps:,}" if n_steps > len(counts) else ""
     yield f"steps:     {len(counts)}: {', '.join(parts)}{repeats}"
     yield from _download_lines(plan.needs.downloads)
     yield from (f"{title + ':':<11}{text}" for title, text in need_rows(plan))
@@ -132,7 +132,7 @@ def _short_tree_lines(plan: Plan, counts: Counter[Kind]) -> Iterator[str]:
 def plan_lines(plan: Plan) -> Iterator[str]:
     """The whole plan for a terminal: what it comes to, the tree, and what would fail."""
     yield f"plan for: {plan.command}"
-    yield "nothing was changed;  + runs   = from the cache   - skipped   ? not known yet   ! would fail"
+    yield "nothing was changed.  + runs   = from the cache   - skipped   ? not known yet   ! would fail"
     yield ""
     yield from _summary_lines(plan)
     yield ""
@@ -153,7 +153,7 @@ def error_lines(errors: Iterable[RecipeError], *, is_short: bool = False) -> Ite
         chains = dict.fromkeys(" -> ".join(other.trace) for other in others)
         chains.pop(" -> ".join(first.trace), None)
         if is_short and chains:
-            yield f"  also in {counted(len(chains), 'other place')}; -v lists them"
+            yield f"  also in {counted(len(chains), 'other place')} (-v lists them)"
         else:
             yield from (f"  also: {chain}" for chain in chains)
 
@@ -199,7 +199,7 @@ def need_rows(plan: Plan) -> Iterator[tuple[str, str]]:
     needs = plan.needs
     if needs.total_disk_mb:
         size_bytes = needs.total_disk_mb * 10**6
-        verdict = "" if size_bytes <= plan.free_bytes else "; NOT ENOUGH"
+        verdict = "" if size_bytes <= plan.free_bytes else ": NOT ENOUGH"
         yield (
             "disk",
             f"{size_text(size_bytes)} declared, {size_text(plan.free_bytes)} free at {plan.cache_path}{verdict}",

@@ -324,7 +324,7 @@ class PlannedEngine(Engine):
         request = request._replace(pending=tuple(dict.fromkeys(pending)))
         count = self.tree.count
         if request.pending and count >= MAX_STEPS:
-            self.tree.note(f"{label} is not expanded: the plan already has {count} steps; plan that recipe alone")
+            self.tree.note(f"{label} is not expanded: the plan already has {count} steps. Plan that recipe alone")
             step.set_unknown([ANY], label)
             return
         try:

@@ -140,7 +140,7 @@ class PlannedStore:
         if not rows:
             return "not in the cache"
         _, uid, difference = min(rows)
-        return f"not in the cache; nearest entry {uid}: {shown(difference) or 'it is damaged'}"
+        return f"not in the cache, nearest entry {uid}: {shown(difference) or 'it is damaged'}"
 
     def problem(self, entry: CacheEntry, *, is_thorough: bool = False) -> str:
         """What is wrong with an entry on disk; nothing with a planned one."""

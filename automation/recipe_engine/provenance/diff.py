@@ -79,7 +79,7 @@ def paired(words: Sequence[str]) -> tuple[list[Pair], list[list[str]]]:
         edited = (tuple(edited_files(before)), tuple(edited_files(after)))
         pairs.append(Pair((before, after), compare(before, after), edited))
     if not pairs:
-        names = f"the first has {', '.join(sides[0])}; the second has {', '.join(sides[1])}"
+        names = f"the first has {', '.join(sides[0])}, the second has {', '.join(sides[1])}"
         raise RequestError(f"no result of {words[0]} has the same name as one of {words[1]}: {names}")
     return pairs, alone
 
@@ -140,7 +140,7 @@ def diff_lines(pairs: Sequence[Pair], tolerance_percent: float, *, is_verbose: b
         yield "no difference in the inputs, the software or the machine"
     if others:
         what = "used by one side only, measured, or following from these"
-        yield f"and {counted(len(others), 'other difference')} ({what}); -v shows them"
+        yield f"and {counted(len(others), 'other difference')} ({what}). -v shows them"
 
 
 def figure_lines(pairs: Sequence[Pair], tolerance_percent: float, *, is_verbose: bool) -> Iterator[str]:

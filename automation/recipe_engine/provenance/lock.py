@@ -141,7 +141,7 @@ class Guard:
         if nearest:
             raise LockMismatch(
                 "\n  ".join([f"{label} differs from {self.name}:", *nearest]),
-                hint=f"{remake(entry)}; if it still differs, the sources have changed",
+                hint=f"{remake(entry)}. If it still differs, the sources have changed",
             )
 
 

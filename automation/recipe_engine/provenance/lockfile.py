@@ -155,7 +155,7 @@ def parse_lockfile(text: str, where: str) -> Lockfile:
         row = json.loads(text)
         if row["format"] != FORMAT:
             raise RequestError(
-                f"{where} has the lockfile format {row['format']}; this engine reads format {FORMAT}", hint=hint
+                f"{where} has the lockfile format {row['format']}, but this engine reads format {FORMAT}", hint=hint
             )
         return lockfile_of(row)
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -60,7 +60,7 @@ RECORD_FILE = "record.json"
 ATTACHED = "<record>/"
 """How an input begins whose file is in the record itself."""
 SEALS = "seals"
-UNUSABLE = "the result cannot be reproduced from it; rerun it to write a new record"
+UNUSABLE = "the result cannot be reproduced from it. Rerun it to write a new record"
 
 
 class BadRecord(RequestError):
@@ -271,7 +271,7 @@ def find_results(folder: Path) -> tuple[ResultRecord, ...]:
     if not found:
         raise NothingFound(
             f"{folder} is not a result folder: it contains no {RECORD_FILE}, not even in subfolders",
-            hint="runs with --output_dir, by an older version, or copied without it have none; rerun without that "
+            hint="runs with --output_dir, by an older version, or copied without it have none. Rerun without that "
             "input",
         )
     return found
@@ -423,5 +423,5 @@ def _refuse_changed_recipes(lock: Lockfile, rows: Iterable[Mapping[str, Any]], s
     if changed:
         raise RequestError(
             f"recipes were edited during the run: {', '.join(changed)}",
-            hint="the result cannot be reproduced from the current files; rerun it",
+            hint="the result cannot be reproduced from the current files. Rerun it",
         )

@@ -135,7 +135,7 @@ def new_folder(i: Mapping[str, Any], source: Path) -> Path:
     if given:
         path = user_path(given)
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise RequestError(f"--output_dir={given} is not an empty folder; results are never overwritten")
+            raise RequestError(f"--output_dir={given} is not an empty folder, and results are never overwritten")
         return path
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     root, number = Path.cwd() / NEW_FOLDERS, 1
@@ -169,8 +169,8 @@ def _confirm(i: Mapping[str, Any], tasks: Iterable[Task], source: Path) -> None:
     for line in run_lines(tasks):
         logger.info("%s", printable(line))
     again = shlex.join(["cm", "reproduce", "script", str(source), "--yes"])
-    hint = f"the folder decides what runs, and its origin is unknown; if you trust it: {again}"
-    refusal = f"{source} requests the runs above; nothing was run"
+    hint = f"the folder decides what runs, and its origin is unknown. If you trust it: {again}"
+    refusal = f"{source} requests the runs above (nothing was run)"
     if not is_yes(i.get("yes")) and not confirm("Run this?", refusal=refusal, hint=hint):
         raise RequestError(refusal, hint=hint)
 
@@ -226,7 +226,9 @@ def _answer_check(i: Mapping[str, Any], tasks: list[Task], new: Path) -> dict[st
     names = [*dict.fromkeys(difference.name for differences in counted for difference in differences)]
     if names:
         more = f" and {len(names) - SHOWN_FILES} more" if len(names) > SHOWN_FILES else ""
-        error = f"the inputs differ from those of the result; nothing was run: {', '.join(names[:SHOWN_FILES])}{more}"
+        error = (
+            f"the inputs differ from those of the result, so nothing was run: {', '.join(names[:SHOWN_FILES])}{more}"
+        )
         other = [task for task in tasks if any(one.group in ("recipe", "library") for one in task.differing)]
         show_lines(i, [line for one in other for line in other_code_lines(one.record, one.command, one.folder)])
         return failed(i, error, {**answer, "verdict": "inputs differ"})
@@ -240,18 +242,18 @@ def check_lines(tasks: Iterable[Task]) -> Iterator[str]:
         if task.differing or task.damaged:
             yield f"{task.record.name}: the inputs DIFFER from those of the result"
         else:
-            unmade = f"; to be built first: {', '.join(task.unmade)}" if task.unmade else ""
+            unmade = f", to be built first: {', '.join(task.unmade)}" if task.unmade else ""
             recipes, artifacts = counted(len(lock.recipes), "recipe"), counted(len(lock.artifacts), "artifact")
             counts = f"{recipes}, {artifacts} that they build"
             yield f"{task.record.name}: the inputs match those of the result ({counts}){unmade}"
         yield from (f"  ! {line}" for line in difference_lines(task.differing))
-        yield from (f"  ! {difference_line(difference)}; a run rebuilds it" for difference in task.damaged)
+        yield from (f"  ! {difference_line(difference)} (a run rebuilds it)" for difference in task.damaged)
 
 
 def plan_lines(tasks: list[Task], new: Path) -> Iterator[str]:
     """What would be run, and how long it took when the results were made."""
     results, total_s = counted(len(tasks), "result"), sum(task.record.duration_s for task in tasks)
-    yield f"would reproduce {results} in {new}; the recorded runs took {total_s:.0f} s in total"
+    yield f"would reproduce {results} in {new}. The recorded runs took {total_s:.0f} s in total"
     for task in tasks:
         yield f"  {task.record.name}: {task.record.duration_s:.0f} s, {task.command}"
 
@@ -297,7 +299,10 @@ class RequestCheck(NamedTuple):
         if lines:
             raise RequestError(
                 "\n  ".join(
-                    [f"{self.record.name} requests something that a record must not request; nothing was run:", *lines]
+                    [
+                        f"{self.record.name} requests something that a record must not request, so nothing was run:",
+                        *lines,
+                    ]
                 ),
                 hint="if you trust an input, pass it on the command line with the same value",
             )
@@ -448,10 +453,10 @@ def _entry_differences(artifact: Artifact, record: ResultRecord, engine: _Checki
             continue
         different = nearest_differences(locked, locked_artifact(engine.store, entry, key))
         if different:
-            yield Difference("made", locked[0].label, note=f"{'; '.join(different)}; {remake(entry)}")
+            yield Difference("made", locked[0].label, note=f"{'; '.join(different)}: {remake(entry)}")
             continue
         for path, recorded, digest in _changed_files(entry):
-            note = f"the file was changed in {entry.path}; {remake(entry)}"
+            note = f"the file was changed in {entry.path}: {remake(entry)}"
             yield Difference("made", f"{locked[0].label} {path}", recorded, digest, note)
 
 

@@ -15,13 +15,13 @@ class Rule(NamedTuple):
 
 TABLE = r"""
 disk full: No space left on device|Disk quota exceeded|ENOSPC
-    free disk space (df -h shows the disks; cm gc cache --dry-run shows what can be removed), or move the cache: export
+    free disk space (df -h shows the disks, cm gc cache --dry-run shows what can be removed), or move the cache: export
     CROWDPERF_CACHE=/big/disk/cache
 read-only disk: Read-only file system
     choose a writable folder: run from another one, or export CROWDPERF_CACHE=/some/writable/folder
 gpu memory: CUDA out of memory|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|torch\.(?:cuda\.)?OutOfMemoryError
     |HIP out of memory
-    use less GPU memory: a smaller --batch_size; nvidia-smi shows which processes use it
+    use less GPU memory: a smaller --batch_size. nvidia-smi shows which processes use it
 memory: MemoryError|std::bad_alloc|[Cc]annot allocate memory|[Oo]ut of memory|virtual memory exhausted
     provide more memory, or use less at a time: a smaller --batch_size, fewer parallel jobs (free -h shows the
     memory)
@@ -48,7 +48,7 @@ no such package: No matching distribution found for (?P<package>\S+)
     no file of this package is compatible with this Python and machine: request another version, or use another
     Python with --adr.python.version=3.11
 c library: version [`'](?P<symbol>GLIBC(?:XX)?_[0-9.]+)' not found
-    this file was built on a newer system ({symbol} is needed; ldd --version shows the installed version): build it
+    this file was built on a newer system ({symbol} is needed, and ldd --version shows the installed version): build it
     here, use an older release of it, or run on a newer system
 shared library: error while loading shared libraries: \S+|lib\S+\.so\S*: cannot open shared object
     a shared library is missing: install the package that contains it, or add its folder with
@@ -69,7 +69,7 @@ gone: \b404\b:? Not Found|404 Client Error|returned error: 404|ERROR 404
     the file no longer exists: update the recipes (cm pull repo), or use another address or version
 no connection: Connection refused|Connection timed out|Network is unreachable|No route to host|ConnectTimeout
     |Connection reset by peer|Operation timed out|Read timed out
-    the server did not answer: check the network and the proxy settings, then rerun the command; a partial download
+    the server did not answer: check the network and the proxy settings, then rerun the command. A partial download
     is resumed
 address in use: [Aa]ddress already in use|EADDRINUSE
     another program listens on that port: stop it (ss -ltnp shows which), or choose another port
@@ -80,7 +80,8 @@ package lock: Could not get lock /var/lib/(?:dpkg|apt)|dpkg frontend lock|dpkg w
 no system package: E: Unable to locate package (?P<package>\S+)
     refresh the list of packages: sudo apt-get update (and see whether {package} exists on this system)
 docker: Cannot connect to the Docker daemon|docker\.sock[^\n]*permission denied|permission denied[^\n]*docker\.sock
-    Docker does not run, or you may not use it: sudo systemctl start docker; sudo usermod -aG docker $USER, then log in
+    Docker does not run, or you may not use it: sudo systemctl start docker, or sudo usermod -aG docker $USER, then log
+   in
     again
 wrong machine: Exec format error|cannot execute binary file
     that program was built for another kind of machine than this one (uname -m): use the build for this one
@@ -89,7 +90,7 @@ line ends: \\r': command not found|\^M: bad interpreter|bash\\r
 git owner: detected dubious ownership
     the folder belongs to another user: git config --global --add safe.directory <the folder>
 checksum: checksum mismatch|FAILED\b[^\n]*checksum|(?i:md5|sha-?256|hash)[^\n]* (?:mismatch|do(?:es)? not match)
-    the file differs from the one that the recipe expects: rerun to download it again; if it still differs, the
+    the file differs from the one that the recipe expects: rerun to download it again. If it still differs, the
     recipe or the server has changed, so do not use it
 no compiler: No CMAKE_C(?:XX)?_COMPILER could be found|C(?:\+\+)? compiler cannot create executables
     |unable to execute '(?:gcc|g\+\+|cc|c\+\+)
@@ -97,7 +98,7 @@ no compiler: No CMAKE_C(?:XX)?_COMPILER could be found|C(?:\+\+)? compiler canno
 open files: Too many open files
     allow more open files in this shell and rerun: ulimit -n 65536
 not allowed: Permission denied|Operation not permitted|EACCES
-    you may not touch that file or folder: ls -ld shows its owner; use your own folder, or chown it
+    you may not touch that file or folder: ls -ld shows its owner. Use your own folder, or chown it
 no such file: (?P<file>/\S+?)'?: No such file or directory|No such file or directory: '(?P<path>[^'\n]+)'
     {file}{path} does not exist: correct the path, or first run the step that creates it
 """

@@ -137,11 +137,11 @@ def misfits(entry: CacheEntry, key: CacheKey) -> Iterator[tuple[Part, str]]:
     if entry.record is None:
         own = sorted(tag[1:] for tag in tags if tag.startswith("_"))
         if own != sorted(key.explicit):
-            yield "variations", f"CM made it for the variations {own}; requested are {list(key.explicit)}"
+            yield "variations", f"CM made it for the variations {own}, but requested are {list(key.explicit)}"
         return
     if entry.record.variations != key.variations:
         made, asked = list(entry.record.variations), list(key.variations)
-        yield "variations", f"it was built with the variations {made}; requested are {asked}"
+        yield "variations", f"it was built with the variations {made}, but requested are {asked}"
     for name, value in key.inputs.items():
         recorded = entry.record.inputs.get(name)
         if recorded != value:
@@ -320,7 +320,7 @@ class Requirements:
             if choice and (bound is None or common != bound.version):
                 self._bounds[artifact] = Requirement(common, trace)
                 raise Backtrack(
-                    f"{trace[-1]} {choice.version} was already selected; a later step requires {requirement.text}"
+                    f"{trace[-1]} {choice.version} was already selected, but a later step requires {requirement.text}"
                 )
         return intersection(key.version, bound.version) or key.version if bound else key.version
 

@@ -275,7 +275,7 @@ class _Merger:
             problem = f"'{unknown[0]}' is not one of the dependencies"
             ordered = nearest(unknown[0], names, len(names) or 1, 0.0)
             raise RequestError(
-                problem, hint=f"known names: {', '.join(ordered) or 'none'}; use --adr.NAME for deeper dependencies"
+                problem, hint=f"known names: {', '.join(ordered) or 'none'}. Use --adr.NAME for deeper dependencies"
             )
         env = expand_env(self.env)
         for handle in (name for name in overrides if name not in unknown):

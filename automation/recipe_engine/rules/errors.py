@@ -99,7 +99,7 @@ class Interrupted(KeyboardInterrupt):
         """One line: what was interrupted and how to resume."""
         where = f" in {' -> '.join(self.trace)}" if self.trace else ""
         way_on = f"cm resume script {self.run_id}" if self.run_id else "give the same command"
-        return f"interrupted by {self.signal_name}{where}; to resume: {way_on}"
+        return f"interrupted by {self.signal_name}{where}. To resume: {way_on}"
 
 
 class ErrorText(str):

@@ -45,10 +45,10 @@ class Frozen:
         own.update(named)
         if len(own) != len(self._fields) or len(values) > len(own):
             names = (*map(repr, values), *named)
-            raise TypeError(f"{type(self).__name__} has the fields {', '.join(self._fields)}; found {', '.join(names)}")
+            raise TypeError(f"{type(self).__name__} has the fields {', '.join(self._fields)}, found {', '.join(names)}")
 
     def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"{type(self).__name__}.{name} cannot be changed; use _replace")
+        raise AttributeError(f"{type(self).__name__}.{name} cannot be changed, use _replace")
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and vars(other) == vars(self)

@@ -233,7 +233,7 @@ class Values(Mapping[str, Any]):
         if reason := reasons.get(folded(text), ""):
             return WrongValue(name, "", f"{called}={text}: {reason}")
         near = _near(text, described)
-        did = f"; did you mean {near}?" if near else ""
+        did = f", did you mean {near}?" if near else ""
         words = f"{called}={text} is not one of its values{did} (allowed: {', '.join(described.choices)})"
         return WrongValue(name, near, words)
 
@@ -254,7 +254,7 @@ class Values(Mapping[str, Any]):
             return f"{self.called(name)}: give {' and '.join(f'--{other}' for other in missing)} as well, or omit both"
         if described.only_with and not any(map(self._holds, described.only_with)):
             words = " or ".join(f"--{one}" for one in described.only_with)
-            return f"{self.called(name)}: found {self.text(name)!r}; it counts only with {words}"
+            return f"{self.called(name)}: found {self.text(name)!r}, which counts only with {words}"
         return ""
 
     def _holds(self, wanted: str) -> bool:

@@ -86,12 +86,12 @@ class UnknownInput(Frozen):
         if self.name.startswith(NO_CONTAINER):
             return f"--{self.name} has no effect: this engine starts no containers"
         line = f"unknown input --{self.name} for recipe {alias}"
-        return f"{line}; did you mean --{self.meant}?" if self.meant else line
+        return f"{line}, did you mean --{self.meant}?" if self.meant else line
 
     def warning(self, alias: str) -> str:
         """The line where the call goes on."""
         text = self.text(alias)
-        return text if "no effect" in text or self.meant else f"{text}; it has no effect"
+        return text if "no effect" in text or self.meant else f"{text}, so it has no effect"
 
 
 def warnings_of_inputs(
@@ -247,7 +247,7 @@ def remarks_on_handles(
         for key in ("adr", "add_deps_recursive")
         if isinstance(inputs.get(key), Mapping)
     }
-    lines = [f"{texts[name]}; did you mean --{flags.get(name, 'adr')}.{near}?" for name, near in right.items()]
+    lines = [f"{texts[name]}, did you mean --{flags.get(name, 'adr')}.{near}?" for name, near in right.items()]
     raise RequestError(
         "\n".join(lines), hint=renamed_line({**inputs, **renamed}, {}, str(inputs.get("action") or "run"))
     )

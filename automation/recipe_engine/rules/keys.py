@@ -48,7 +48,7 @@ _VALUES: Keys = {
 CONDITIONAL_KEYS: Keys = {**_VALUES, **_DEFAULTS, **CONDITION_KEYS}
 VERSION_KEYS: Keys = {
     **_VALUES,
-    "deps": ("deps", "recipes to run first, before preprocess; one entry a recipe, found by its tags"),
+    "deps": ("deps", "recipes to run first, before preprocess. One entry per recipe, found by its tags"),
     "prehook_deps": ("deps", "recipes to run after preprocess, before the native script (entries as in deps)"),
     "posthook_deps": ("deps", "recipes to run after the native script, before postprocess (entries as in deps)"),
     "post_deps": ("deps", "recipes to run last, after postprocess (entries as in deps)"),
@@ -74,7 +74,7 @@ _SHARED: Keys = {
 VARIATION_KEYS: Keys = {
     **_SHARED,
     "group": ("text", "variations of one group exclude each other"),
-    "default": ("anything", "present: the member of its group that is on when none is chosen; the value is not read"),
+    "default": ("anything", "present: the member of its group that is on when none is chosen. The value is not read"),
     "base": ("texts", "variations that are switched on with this one"),
     "exclude-in-test": ("flag", "excluded from a test of all variations"),
 }
@@ -202,7 +202,7 @@ COSTS: Mapping[str, str] = {
     "disk": "disk space that stays in use (default: disk_mb of needs)",
     "memory": "main memory, where that matters",
     "network": "hosts that are contacted, or none",
-    "root": "what root is needed for; without it sudo of needs, or never",
+    "root": "what root is needed for. Without it sudo of needs, or never",
 }
 """The keys of ``cost``: each is a text for the help and the README."""
 
@@ -240,7 +240,7 @@ UNREAD: Mapping[str, Mapping[str, str]] = {
     },
     "variation": {
         "add_deps_tags": "old name of add_deps",
-        "default_variation": "only a recipe has one; default_variations is for variations",
+        "default_variation": "only a recipe has one. default_variations is for variations",
         "force_cache": "an input, or a key of a dependency",
         "names": "belongs to a dependency",
     },

@@ -404,7 +404,7 @@ def _other_tags(query: TagQuery, called: Sequence[IndexEntry]) -> NotFound:
     for entry in called:
         missing = [f"does not have the tag '{tag}'" for tag in query.all_of if tag not in entry.tags]
         unwanted = [f"has the excluded tag '{tag}'" for tag in query.none_of if tag in entry.tags]
-        lines.append(f"recipe '{entry.alias}' {(missing + unwanted)[0]}; its tags: {','.join(sorted(entry.tags))}")
+        lines.append(f"recipe '{entry.alias}' {(missing + unwanted)[0]}. Its tags: {','.join(sorted(entry.tags))}")
     return NotFound("\n".join(lines), hint="select the recipe by alias, by tags, or by both if they match")
 
 
@@ -414,7 +414,7 @@ def _no_such_tags(query: TagQuery, index: RecipeIndex) -> NotFound:
     lines = [f"no recipe has all the tags '{query.text}'"]
     for tag in unknown:
         close = nearest(tag, known)
-        lines.append(f"  no recipe at all has the tag '{tag}'" + (f"; close ones: {', '.join(close)}" if close else ""))
+        lines.append(f"  no recipe at all has the tag '{tag}'" + (f", close ones: {', '.join(close)}" if close else ""))
     excluding = index.by_tags(query.all_of, ()) if query.none_of else ()
     if not unknown and not excluding:
         lines.append("  each tag exists, but no recipe has all of them together")

@@ -87,14 +87,14 @@ def confirm(question: str, *, refusal: str, hint: str) -> bool:
     the input; always with ``hint``.
     """
     if not has_terminal():
-        raise RequestError(f"{refusal}; stdin is not a terminal, so it cannot be confirmed", hint=hint)
+        raise RequestError(f"{refusal}: stdin is not a terminal, so it cannot be confirmed", hint=hint)
     meanings = {"y": True, "yes": True, **dict.fromkeys(("", "n", "no", *QUIT_WORDS), False)}
     try:
         is_confirmed = _ask(f"{question} [y/N] ", meanings, "y or n")
     except ValueError as error:
-        raise RequestError(f"{refusal}; {error}", hint=hint) from None
+        raise RequestError(f"{refusal}: {error}", hint=hint) from None
     if is_confirmed is None:
-        raise RequestError(f"{refusal}; it was not confirmed", hint=hint)
+        raise RequestError(f"{refusal}: it was not confirmed", hint=hint)
     return is_confirmed
 
 
@@ -112,7 +112,7 @@ def _ask(question: str, meanings: Mapping[str, Meaning], expected: str) -> Meani
         if answer.lower() in meanings:
             return meanings[answer.lower()]
         _show(f"'{answer}' is not {expected}\n")
-    raise ValueError(f"no valid answer after {ATTEMPTS} attempts; expected {expected}")
+    raise ValueError(f"no valid answer after {ATTEMPTS} attempts, expected {expected}")
 
 
 def _answer(question: str) -> str | None:

@@ -201,7 +201,7 @@ def remarks(configured: Configured) -> list[str]:
         )
     needed_mb = configured.layer.required_disk_space_mb
     if needed_mb:
-        lines.append(f"needs about {needed_mb} MB of disk; {free_disk_mb(Path.cwd())} MB are free in {Path.cwd()}")
+        lines.append(f"needs about {needed_mb} MB of disk, {free_disk_mb(Path.cwd())} MB are free in {Path.cwd()}")
     return lines
 
 

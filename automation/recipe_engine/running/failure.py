@@ -30,12 +30,12 @@ KILLED_HINT = (
     "use less at a time (a smaller --batch_size), or request more memory and time"
 )
 SIGNAL_HINTS = {
-    "SIGABRT": "the program aborted; see the lines above and the log",
+    "SIGABRT": "the program aborted: see the lines above and the log",
     "SIGBUS": "a memory-mapped file shrank, or its disk is full (df -h, and df -h /dev/shm in a container)",
     "SIGHUP": "the terminal or the connection closed: rerun it under tmux, screen or nohup",
     "SIGILL": "a program uses instructions that this CPU does not have: get or build it for this machine (lscpu)",
     "SIGPIPE": "the program that read its output ended too early",
-    "SIGSEGV": "a program crashed on an invalid memory access: try another version; the command above reruns it",
+    "SIGSEGV": "a program crashed on an invalid memory access: try another version. The command above reruns it",
     "SIGTERM": "it was stopped from outside (kill, a batch system, a time limit): allow more time there",
     "SIGXCPU": "the CPU time limit was reached: ulimit -t shows it",
     "SIGXFSZ": "the file size limit was reached: ulimit -f shows it",
@@ -45,7 +45,7 @@ CHAINED = ("During handling of the above exception", "The above exception was th
 """What Python writes between two tracebacks (library reference, traceback)."""
 _OWN_ERROR, _OWN_HINT = re.compile(r"[\w-]+(?:\.py|: error): "), re.compile(r"(?:[\w-]+: )?hint: (.+)")
 """How programs of recipes end: `harness: error: TEXT`, `harness: hint: TEXT`; or `make.py: TEXT`, `hint: TEXT`."""
-DEFAULT_HINT = "see the lines above and the log for the cause; the command above reruns it"
+DEFAULT_HINT = "see the lines above and the log for the cause. The command above reruns it"
 
 
 def script_failure(label: str, script: Path, folder: Path, ended: Ended, files: Iterable[str]) -> ScriptFailed:
@@ -169,5 +169,5 @@ def _recipe_for(program: str, index: RecipeIndex) -> str:
     """The command that runs a recipe which gives a program; empty when none is known."""
     for tags in tags_for_program(program):
         if index.by_tags(tags, ()):
-            return f"the program {program} is missing; to get it: cm run script --tags={','.join(tags)}"
+            return f"the program {program} is missing. To get it: cm run script --tags={','.join(tags)}"
     return ""

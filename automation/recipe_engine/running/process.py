@@ -118,7 +118,7 @@ def _start(command: Sequence[str], folder: Path, env: Mapping[str, str], *, is_s
         if error.filename != command[0]:
             raise
         failure = ScriptFailed(
-            f"the program {command[0]} was not found; PATH is {env.get('PATH', 'not set')!r}",
+            f"the program {command[0]} was not found, PATH is {env.get('PATH', 'not set')!r}",
             hint=f"install {command[0]}, or add its folder to PATH",
         )
         raise failure from None

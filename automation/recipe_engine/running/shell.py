@@ -58,7 +58,7 @@ ADDRESS = r"https://(?P<place>(?P<host>[^/@:\s]+)(?::\d+)?)/"
 WITH_LOGIN = r"(?P<scheme>https?://)(?:[^/?#@\s:]*:[^/?#\s]+|[A-Za-z0-9_-]{16,})@(?P<place>[^/@\s]+/)"
 GIT_KEYS = r"(?:CM|MLC)_(?:TMP_)?GIT_"
 """Env keys that git commands are made of (get-git-repo of cm4mlops e1d5c7cf0)."""
-HELPER = '!f() {{ echo username=git; echo "password=${{{key}}}"; }}; f'
+HELPER = '!f() {{ echo username=git; echo "password=${{{key}}}"; }}; f'  # words: ok P23
 """A git credential helper (gitcredentials(7)): the token is filled in by the shell that runs it."""
 
 
@@ -118,7 +118,7 @@ def find_script(recipe_path: Path, name: str, env: Mapping[str, EnvValue], prefi
     if name in ("", "run"):
         return None
     present = ", ".join(sorted(path.name for path in recipe_path.glob("*.sh"))) or "none"
-    raise ScriptNotFound(f"recipe folder {recipe_path} has no native script '{name}.sh'; it has: {present}")
+    raise ScriptNotFound(f"recipe folder {recipe_path} has no native script '{name}.sh'. It has: {present}")
 
 
 def export_line(key: str, value: EnvValue, rule: ValueRule = "literal", known: Container[str] = ()) -> str:

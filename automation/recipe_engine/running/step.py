@@ -132,7 +132,7 @@ def _reuse(engine: Engine, step: StepContext, entry: CacheEntry) -> StepResult:
     if record and not engine.source.is_unchanged(step.recipe, record):
         newer = engine.source.newer_files(step.recipe, record)
         why = f" ({newer[0]} is newer{f', with {len(newer) - 1} more' if newer[1:] else ''})" if newer else ""
-        note = f"; built by another version of this recipe{why}, --renew rebuilds it"
+        note = f", built by another version of this recipe{why}, --renew rebuilds it"
     version = f" {entry.version}" if entry.version else ""
     text = f"{configured.label}{version}: reused from the cache ({entry.uid}){note}"
     engine.tell_once(configured, "=", text, entry.uid)

@@ -24,7 +24,7 @@ def main(words: Sequence[str]) -> int:
     except BundleRefused as error:
         print(f"{bundle} is refused:", file=sys.stderr)
         for one in error.problems:
-            text = f"  {one.file or 'bundle'}: {one.found}; expected {one.expected} ({one.rule})"
+            text = f"  {one.file or 'bundle'}: {one.found}, expected {one.expected} ({one.rule})"
             print(printable(text), file=sys.stderr)
         return 1
     except FAILURES as error:

@@ -91,7 +91,7 @@ def _verification(runs: Runs) -> Verification:
 def _reasons(problems: Sequence[Problem]) -> Iterator[str]:
     """What does not fit, in words without anything private."""
     for one in problems[:_MAX_REASONS]:
-        words = f"{one.rule} {one.file}: {one.found}; expected {one.expected}"
+        words = f"{one.rule} {one.file}: {one.found}, expected {one.expected}"
         yield f"not consistent: {masked_text(words, Sender())}"
     if len(problems) > _MAX_REASONS:
         yield f"not consistent: {len(problems) - _MAX_REASONS} more"

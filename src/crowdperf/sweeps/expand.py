@@ -221,7 +221,7 @@ def _unused(work: _Work) -> Iterator[Problem]:
         for key, cell in layer.items():
             if key not in work.used and not work.rules.is_input(key):
                 meant = work.rules.meant(key)
-                hint = f"; did you mean {meant}?" if meant else ""
+                hint = f", did you mean {meant}?" if meant else ""
                 yield Problem(
                     cell.line, f"{key} is not an input of {definition.recipe}, and no {{{key}}} uses it{hint}"
                 )

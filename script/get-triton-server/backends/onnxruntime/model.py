@@ -21,7 +21,7 @@ class TritonPythonModel:
         """Open the model's file; raises TritonModelException, which ends the loading of the model with its text."""
         if int(numpy.__version__.split(".")[0]) >= 2:
             # Seen with Triton 2.51.0: every output then arrives with its shape and without bytes.
-            message = "numpy {} in the server's environment; Triton's stub needs numpy below 2"
+            message = "numpy {} in the server's environment, but Triton's stub needs numpy below 2"
             raise pb_utils.TritonModelException(message.format(numpy.__version__))
         config = json.loads(args["model_config"])
         parameters = {name: value["string_value"] for name, value in config.get("parameters", {}).items()}

@@ -143,7 +143,7 @@ class _Reader:
         for key in list(content)[:MAX_NAMES]:
             near = get_close_matches(_plain(key), names, n=1, cutoff=0.85)
             if near and _plain(key) not in names:
-                self.problems.append(f"{where}unknown key {key!r}; did you mean {names[near[0]]}?")
+                self.problems.append(f"{where}unknown key {key!r}, did you mean {names[near[0]]}?")
 
     def values(self, content: Mapping[str, Any], where: str) -> dict[str, Value]:
         found: dict[str, Value] = {}

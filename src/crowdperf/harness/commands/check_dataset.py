@@ -32,7 +32,7 @@ def main() -> int:
         print(f"{given.dataset}: {error.with_hint}", file=sys.stderr)
         return 1
     if given.count not in (0, dataset.count):
-        problems.insert(0, f"{dataset.count} samples; expected {given.count}")
+        problems.insert(0, f"{dataset.count} samples, expected {given.count}")
     if problems:
         more = f"\n  and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
         lines = "".join(f"\n  {problem}" for problem in problems[:_SHOWN])

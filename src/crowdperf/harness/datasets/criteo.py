@@ -228,7 +228,7 @@ def _open_multi_hot(folder: Path, *, is_measured_half: bool) -> MultiHotTable:
     for name, array, dtype, shape in found:
         if array.dtype != dtype or array.shape != shape or array.ndim != 2:
             found_as, wanted = f"{array.dtype}{list(array.shape)}", f"{dtype}{list(shape)}"
-            raise HarnessError(f"{folder}/{name} contains {found_as}; expected {wanted}", _HINT)
+            raise HarnessError(f"{folder}/{name} contains {found_as}, expected {wanted}", _HINT)
     middle = rows // 2 + rows % 2  # multihot_criteo.py: second_half_start_index
     part = slice(0, middle) if is_measured_half else slice(middle, rows)
     return MultiHotTable(dense, labels, sparse, part)

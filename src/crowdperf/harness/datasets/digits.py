@@ -44,7 +44,7 @@ def _read(path: Path, sample_shape: tuple[int, ...], highest: int) -> npt.NDArra
         raise HarnessError(f"cannot read {path}: {error}", _HINT) from error
     if array.dtype != np.uint8 or array.shape[1:] != sample_shape or len(array) == 0:
         wanted = f"uint8[N{''.join(f', {size}' for size in sample_shape)}] with N >= 1"
-        raise HarnessError(f"{path} contains {array.dtype}{list(array.shape)}; expected {wanted}", _HINT)
+        raise HarnessError(f"{path} contains {array.dtype}{list(array.shape)}, expected {wanted}", _HINT)
     if int(array.max()) > highest:
         raise HarnessError(f"{path} contains the value {int(array.max())}; allowed: 0 to {highest}", _HINT)
     checked: npt.NDArray[np.uint8] = array

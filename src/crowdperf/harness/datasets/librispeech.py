@@ -105,7 +105,7 @@ def read_wav(utterance: Utterance) -> npt.NDArray[np.float32]:
         )
         raise HarnessError(f"{message}, {SAMPLE_RATE_HZ} Hz", _HINT)
     if len(data) != _SAMPLE_BYTES * utterance.sample_count:
-        message = f"{utterance.path} holds {len(data) // _SAMPLE_BYTES} samples; expected by the list of utterances:"
+        message = f"{utterance.path} holds {len(data) // _SAMPLE_BYTES} samples, expected by the list of utterances:"
         raise HarnessError(f"{message} {utterance.sample_count}", _HINT)
     sound: npt.NDArray[np.float32] = np.frombuffer(data, dtype="<i2").astype(np.float32) / np.float32(32768.0)
     return sound

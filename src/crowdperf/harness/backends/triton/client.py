@@ -69,7 +69,7 @@ def _answers(network: NetworkSpec, found: Mapping[str, Array], count: int) -> di
         if not fits or len(array) != count or array.dtype != spec.dtype:
             wanted_text = f"{spec.dtype}{[count, *spec.shape]}"
             raise HarnessError(
-                f"Triton answered {array.dtype}{list(array.shape)} for the output {spec.name}; expected {wanted_text}",
+                f"Triton answered {array.dtype}{list(array.shape)} for the output {spec.name}, expected {wanted_text}",
                 "use the model file that belongs to this model",
             )
         answers[spec.name] = array
