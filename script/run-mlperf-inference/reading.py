@@ -33,7 +33,7 @@ def one_model(values: Mapping[str, Any], known: AppNames, problems: Problems) ->
     names = values["model"]
     if len(names) > 1:
         several = f"for several: {SEVERAL_BENCHMARKS}{','.join(names)}"
-        problems.note("model", f"only one benchmark per run, found {','.join(names)!r}. {several}")
+        problems.note("model", f"only one benchmark per run, found {','.join(names)!r}, {several}")
     return known.aliases.get(names[0], names[0])
 
 

@@ -155,7 +155,7 @@ def test_all_damages_are_told_at_once(filled: TemporaryHome, capsys: pytest.Capt
     (filled.folder / "tool").unlink()
     assert len(problems(filled, out="con")) == 3
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith(f"{entry} (get-x; ")
+    assert lines[0].startswith(f"{entry} (get-x: ")
     assert [line.split(":")[0] for line in lines[1:4]] == ["  file", "  file", "  dependency"]
 
 

@@ -334,7 +334,7 @@ def test_each_variation_tells_who_wanted_it(home: TemporaryHome) -> None:
     assert variations(found) == {
         "a": ("asked for", f"tags of {label} (deps of recipe)"),
         "d": ("asked for", f"tags of {label} (adr of variation _v of get-parent,_v for 'n')"),
-        "c": ("asked for", f"update_tags_from_env CM_WANT of {label}; CM_WANT is from env of recipe of get-parent"),
+        "c": ("asked for", f"update_tags_from_env CM_WANT of {label}, and CM_WANT is from env of recipe of get-parent"),
         "b": ("base of _a", ""),
         "g2": ("default of group 'g' by _a", ""),
         "h1": ("default of group 'h'", ""),

@@ -66,7 +66,7 @@ def test_a_traceback_is_left_out_where_the_reason_is_known(tmp_path: Path) -> No
         (Ended(1, (), ("x: command not found", "No space left on device")), "free disk space"),
         (Ended(1, (), ("No space left on device",)), "free disk space"),
         (Ended(1, ("Address already in use",), ()), "another program listens"),
-        (Ended(1, (), ("nobody knows",)), "the command above reruns it"),
+        (Ended(1, (), ("nobody knows",)), "The command above reruns it"),
         (
             Ended(
                 1,
@@ -283,7 +283,7 @@ def test_a_signal_reaches_the_top_through_a_recipe_that_runs_recipes(home: Tempo
     os.kill(child.pid, signal.SIGINT)
     done = finish(child)
     assert done.code == 130
-    assert "in run-many -> build-all -> get-slow;" in done.answer["error"]
+    assert "in run-many -> build-all -> get-slow." in done.answer["error"]
 
 
 def test_ctrl_c_in_a_terminal_ends_all_that_the_script_started(home: TemporaryHome) -> None:

@@ -292,7 +292,7 @@ def test_of_many_runs_the_newest_are_listed_and_all_are_in_the_json_answer(home:
         home.run("get,good")
     lines = home.cm("runs", "script").stdout.splitlines()
     assert len(lines) == SHOWN_RUNS + 2
-    assert lines[-1].startswith(f"the last {SHOWN_RUNS} of {SHOWN_RUNS + 2} runs;")
+    assert lines[-1].startswith(f"the last {SHOWN_RUNS} of {SHOWN_RUNS + 2} runs.")
     assert len(home.cm("runs", "script", "--out=json").answer["runs"]) == SHOWN_RUNS + 2
     assert len(home.cm("runs", "script", "--out=json", "--last=3").answer["runs"]) == 3
 

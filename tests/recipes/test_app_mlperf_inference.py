@@ -97,7 +97,7 @@ def planned(hook_input: Any, **env: str) -> dict:
 def test_a_plan_and_a_run_refuse_the_gpu_where_none_is_and_a_recorded_one_can_be_planned_for(hook_input, monkeypatch):
     monkeypatch.setattr(recipe.nvidia, "missing_gpu", lambda machine: "" if machine.is_recorded else "no GPU answers")
     refused = planned(hook_input, CM_MLPERF_DEVICE="cuda")
-    assert refused["return"] == 1 and "--device=cuda: no GPU answers; --device=cpu" in refused["error"]
+    assert refused["return"] == 1 and "--device=cuda: no GPU answers. --device=cpu" in refused["error"]
     assert planned(hook_input, CM_MLPERF_DEVICE="cuda", CM_RECORDED_MACHINE="a100-sxm4x8")["return"] == 0
     assert "is not a recorded machine" in planned(hook_input, CM_MLPERF_DEVICE="cuda", CM_RECORDED_MACHINE="x")["error"]
     assert planned(hook_input, CM_MLPERF_DEVICE="cuda", CM_MLPERF_BACKEND="null")["return"] == 0
@@ -183,7 +183,7 @@ def test_the_target_of_one_scenario_is_given_as_in_the_recipes_above(scenario, t
     shared = {keys[name]: "1", "CM_MLPERF_LOADGEN_SCENARIO": scenario}
     assert build(**shared)[name] == 1.0
     assert build(**shared, **{keys[target]: str(value)})[name] == value
-    with pytest.raises(run_request.RequestError, match=f"it is for {scenario}, and this is a run of "):
+    with pytest.raises(run_request.RequestError, match=f"which is for {scenario}, but this is a run of "):
         build(CM_MLPERF_LOADGEN_SCENARIO="Server" if scenario == "Offline" else "Offline", **{keys[target]: "5"})
 
 

@@ -100,7 +100,7 @@ def test_apptainer_alone_needs_no_toolkit(tmp_path: Path, hook_input: Any) -> No
         ("gpus", {}, [engine(version="18.09.1")], "needs Docker 19.03"),
         ("gpus", {}, [engine("podman", "4")], "needs docker, found: podman"),
         ("nvidia-docker", {}, [engine()], "needs /usr/bin/nvidia-docker"),
-        ("nv", {}, [], "engines that are there: none"),
+        ("nv", {}, [], "found: none"),
     ],
 )
 def test_an_asked_way_is_taken_or_refused_with_the_reason(

@@ -213,7 +213,7 @@ def test_rtx_tells_that_it_built_an_engine_and_that_none_was_run(hook_input: Any
     assert env["CM_TENSORRT_LIB_PATH"] == "/venv/rtx_libs"
     told = capsys.readouterr().err
     assert "built a small engine of 133988 bytes" in told
-    assert "running one needs an NVIDIA GPU and was not tried" in told
+    assert "but did not run it, which requires an NVIDIA GPU" in told
 
 
 def test_a_tensorrt_that_needs_a_gpu_to_build_is_taken_and_says_so(

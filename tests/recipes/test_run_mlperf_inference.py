@@ -228,7 +228,7 @@ def test_all_bad_inputs_are_named_in_one_error():
 
 def test_several_benchmarks_are_sent_to_make():
     (problem,) = problems(CM_MLPERF_MODEL="resnet50,bert-99")
-    assert problem.startswith("--model: only one benchmark per run, found 'resnet50,bert-99'; for several: ")
+    assert problem.startswith("--model: only one benchmark per run, found 'resnet50,bert-99', for several: ")
     assert "--target=run --run_args=--benchmarks=resnet50,bert-99" in problem
 
 
@@ -864,8 +864,8 @@ def test_a_server_run_that_is_late_at_the_harness_own_rate_is_made_once_more_at_
     assert attempt["folder"] == "digits/Server/first_attempt"
     assert (attempt["target_qps"], attempt["invalid_reasons"][0]) == (2000.0, LATE_REASON)
     printed = capsys.readouterr().out
-    assert f"Server is INVALID ({LATE_REASON}); 2,000 queries/s were sent, a rate chosen by the harness." in printed
-    assert "the logs of the first run are in digits/Server/first_attempt" in " ".join(printed.split())
+    assert f"Server is INVALID ({LATE_REASON}): 2,000 queries/s were sent, a rate chosen by the harness." in printed
+    assert "The logs of the first run are in digits/Server/first_attempt" in " ".join(printed.split())
     assert "To find the maximum, add --find=yes" in printed  # still a rate that was chosen here
     assert found_runs.find_runs(folder)[0][0].paths.folder == second
 
@@ -882,7 +882,7 @@ def test_an_offline_run_that_is_too_short_at_the_harness_own_rate_is_made_once_m
     assert (
         "it was planned for 8,000 samples/s, a rate chosen by the harness. Running it once more with 13,500." in printed
     )
-    assert "the logs of the first run are in digits/Offline/first_attempt" in printed
+    assert "The logs of the first run are in digits/Offline/first_attempt" in printed
     assert "To find the maximum, add --find=yes" not in printed
 
 
@@ -956,7 +956,7 @@ def test_a_bad_input_starts_nothing(call):
     cm = FakeCM()
     answer, _, folders = call(cm, CM_MLPERF_GPUS="0")
     assert answer["return"] == 1
-    assert "--gpus: found '0'; device cpu has none" in answer["error"]
+    assert "--gpus: found '0': device cpu has none" in answer["error"]
     assert "hint: cm help script run-mlperf-inference" in answer["error"]
     assert (cm.calls, folders) == ([], [])
 

@@ -220,7 +220,7 @@ def test_azures_run_is_planned_for_its_machine_with_the_published_figures(tmp_pa
     env = {f"CM_MAKE_{name}": text for name, text in {**values, "GOAL": "plan", "TARGET": "run"}.items()}
     text = pages.plan_text(Around(request.read(env, {}, tmp_path), "s"), plan)
     assert "SIMULATED" in text and "registry/gptj/Offline.yaml:" in text
-    assert "space of gptj-99: at least 95 GB; 61 GB of memory to make the model" in text
+    assert "space of gptj-99: at least 95 GB, 61 GB of memory to make the model" in text
     assert " h, and their requirements" in text
     assert "gptj-Server-gpu-b32-fp16.default.plan" in text
     assert not list(tmp_path.iterdir())

@@ -370,7 +370,7 @@ CUDA = {"Type": "CudaAndNvidiaGPUDriverInstallation", "Parameters": {
         (profile(), {"logger": "csv;eventhub=x"}, "unknown logger 'eventhub'"),
         (profile(), {"experiment_id": "../x"}, "--experiment-id must be"),
         (profile(action(Model="rnnt")), {"config_ver": "high_accuracy"}, "rnnt has one accuracy level"),
-        (profile(), {"log_dir": "p.json"}, "p.json is a file: give a folder"),
+        (profile(), {"log_dir": "p.json"}, "p.json is a file. Give a folder"),
         (profile(), {"profile": "nowhere.json"}, "nowhere.json is not a file, shipped are: PERF-GPU-MLPERF.json"),
     ],
 )  # fmt: skip
