@@ -162,7 +162,7 @@ def test_what_contradicts_itself_is_refused(text: str, words: str) -> None:
 
 
 def test_more_points_than_allowed_are_refused_without_making_them() -> None:
-    assert "makes 1,001 points, allowed are 1,000" in refused(HEAD + f"sweep: {{threads: {list(range(1001))}}}\n")
+    assert "makes 1,001 points; allowed are 1,000" in refused(HEAD + f"sweep: {{threads: {list(range(1001))}}}\n")
     axes = ", ".join(f"a{n}: {list(range(100))}" for n in range(9))
     assert "makes 1,000,000,000,000,000,000 points" in refused(HEAD + f"sweep: {{{axes}}}\n")
 
