@@ -60,6 +60,9 @@ part() {
 }
 # lines KIND: what tools/changed_tests.py said that is to be run so.
 lines() { sed -n "s/^$1 //p" <<<"$answer"; }
+answer="$("$bin/python" tools/changed_tests.py rooms)"
+mapfile -t numpy_rooms < <(lines room) # those that stand on numpy, torch and LoadGen
+mapfile -t harness_tests < <(lines folder)
 if [ "${#chosen[@]}" -gt 0 ]; then
   answer="$("$bin/python" tools/changed_tests.py "${chosen[@]}")"
   if [ "$answer" != everything ]; then
@@ -91,11 +94,10 @@ if [ "${#chosen[@]}" -gt 0 ]; then
     exit 0
   fi
 fi
-with_numpy=(harness benchmarks models standins) # rooms that stand on numpy, torch and LoadGen
 rooms=()
 for room in src/crowdperf/*/; do
   room="$(basename "$room")"
-  [[ " ${with_numpy[*]} __pycache__ " = *" $room "* ]] || rooms+=(-p "crowdperf.$room")
+  [[ " ${numpy_rooms[*]} __pycache__ " = *" $room "* ]] || rooms+=(-p "crowdperf.$room")
 done
 "$bin/mypy" -p recipe_engine "${rooms[@]}"
 if [ "${#full[@]}" -gt 0 ]; then
@@ -106,7 +108,6 @@ fi
 # One worker for each core: most of these tests wait for processes. -n0 among the words makes it one. They begin while
 # the other environment, with torch in it, is still being filled.
 say "tests of the engine, the adapters, the recipes and the docs"
-harness_tests=(tests/{kit,rules,logs,compliance,call,harness,benchmarks,models,standins}) # as in tools/changed_tests.py
 part "$bin/python" -m pytest tests "${harness_tests[@]/#/--ignore=}" -m "not alone" "${workers[@]}"
 wait "$preparing"
 without_torch="$CHECKOUT/$harness_env/without-torch"
@@ -124,7 +125,7 @@ harness=("$CHECKOUT/$harness_env/bin/python" -m pytest)
 if [ -f "$without_torch" ]; then harness+=(-rs); fi
 part "${harness[@]}" "${alone[@]}" -m alone
 if [ ! -f "$without_torch" ]; then # beside tests that need not be alone
-  "$CHECKOUT/$harness_env/bin/mypy" "${with_numpy[@]/#/-pcrowdperf.}" &
+  "$CHECKOUT/$harness_env/bin/mypy" "${numpy_rooms[@]/#/-pcrowdperf.}" &
   checking=$!
 fi
 part "${harness[@]}" "${harness_tests[@]}" "${with_harness[@]}" -m "not alone" "${workers[@]}"

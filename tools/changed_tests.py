@@ -2,9 +2,11 @@
 
     .venv-test/bin/python tools/changed_tests.py changed [--base=REVISION]
     .venv-test/bin/python tools/changed_tests.py quick
+    .venv-test/bin/python tools/changed_tests.py rooms
 
 Standard output has a line for each thing to run: ``harness FILE`` and ``plain FILE`` for the two environments, ``mypy
-PACKAGE``, or ``everything`` alone. What was found and what is left out, with the reason, is told on standard error.
+PACKAGE``, or ``everything`` alone; for ``rooms``, ``room NAME`` and ``folder FOLDER`` of the harness's environment.
+What was found and what is left out, with the reason, is told on standard error.
 
 A test reaches what it imports (inside functions, too), modules, files of tools/ and paths of the checkout that its
 strings name, and the recipes that it names by alias or tags; a recipe's own code is followed to the rooms that it
@@ -51,7 +53,7 @@ ENGINE_SMOKE = ("tests/adapters/test_cm_run.py", "tests/adapters/test_loader.py"
 BY_NAME = ("src/crowdperf/benchmarks/", "src/crowdperf/harness/backends/", "src/crowdperf/models/engines/")
 """Below these, modules are loaded by a computed name."""
 WITH_NUMPY = ("harness", "benchmarks", "models", "standins")
-"""Rooms that stand on numpy, torch and LoadGen, as in test.sh."""
+"""Rooms that stand on numpy, torch and LoadGen."""
 HARNESS_TESTS = ("kit", "rules", "logs", "compliance", "call", *WITH_NUMPY)
 """Folders of tests/ that test.sh runs in the environment of the harness: its rooms and those that it stands on."""
 AREAS = ("engine", "recipes", "gate", "harness", "store", "docs")
@@ -454,10 +456,15 @@ def _print_lines(house: House, tests: Iterable[str]) -> None:
 def main(words: list[str] | None = None) -> int:
     """The program."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("which", choices=["changed", "quick"])
+    parser.add_argument("which", choices=["changed", "quick", "rooms"])
     parser.add_argument("--base", default="", help="a revision; default: where this branch left origin/main, else HEAD")
     parser.add_argument("--checkout", type=Path, default=ROOT)
     asked = parser.parse_args(words)
+    if asked.which == "rooms":
+        print(
+            "\n".join([*(f"room {name}" for name in WITH_NUMPY), *(f"folder tests/{name}" for name in HARNESS_TESTS)])
+        )
+        return 0
     costs = read_costs(asked.checkout)
     if asked.which == "quick":
         house = read_house(asked.checkout)

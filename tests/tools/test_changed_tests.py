@@ -237,6 +237,13 @@ def test_without_a_change_nothing_is_run(checkout: Path) -> None:
     assert asked(checkout, "changed")[:2] == (0, [])
 
 
-def test_both_lists_of_folders_for_the_environment_of_the_harness_are_the_same() -> None:
-    listed = re.findall(r"^harness_tests=\(tests/\{([a-z,]+)\}\)", (CHECKOUT / "test.sh").read_text(), re.MULTILINE)
-    assert [set(one.split(",")) for one in listed] == [set(changed_tests.HARNESS_TESTS)]
+def test_the_rooms_of_the_harness_environment_are_listed_once_and_test_sh_asks_for_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert changed_tests.main(["rooms"]) == 0
+    rows = [line.split(" ") for line in capsys.readouterr().out.splitlines()]
+    assert {"room", "folder"} == {kind for kind, _ in rows}
+    for kind, name in rows:
+        assert (CHECKOUT / (f"src/crowdperf/{name}" if kind == "room" else name)).is_dir()
+    text = (CHECKOUT / "test.sh").read_text(encoding="utf-8")
+    assert "tools/changed_tests.py rooms" in text and not re.search(r"=\([^)]*\bstandins\b", text)

@@ -276,7 +276,10 @@ class PlannedEngine(Engine):
         """Starts over when a step that may not happen would change which entry a sure one reuses."""
         artifact, doubtful = artifact_of(key), self.planned_store.doubtful
         rows = self._choices.setdefault(artifact, [])
-        rows.append((_is_open(step, key), key.version, result.version, result.entry))
+        row = (_is_open(step, key), key.version, result.version, result.entry)
+        if row in rows:
+            return  # compared when it came first
+        rows.append(row)
         sure = [
             (version, entry.uid)
             for is_open, _, version, entry in rows

@@ -254,9 +254,15 @@ def learn(value: Any, key: str = "") -> None:
         elif "://" in value and "@" in value:
             for found in _compiled(LOGIN.pattern).finditer(value):
                 _known.add(found["login"].rpartition(":")[2])
-    elif isinstance(value, Mapping):
+    elif isinstance(value, dict | Mapping):  # dict alone is asked fast
         for name, item in value.items():
-            if item.__class__ is not str or "://" in item or is_secret(str(name)):
+            if (
+                item.__class__ is str
+                and "://" not in item
+                and not is_secret(name if name.__class__ is str else str(name))
+            ):
+                continue
+            if item is not None:
                 learn(item, str(name))
     elif isinstance(value, list | tuple | Frozen):
         for item in value._asdict().values() if isinstance(value, Frozen) else value:
@@ -311,7 +317,7 @@ def _walk(value: Any, key: str | None, on_text: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         text = MASK if key and is_secret(key) and value else on_text(value)
         return value if text == value else text  # a text that knows its error (ErrorText) stays one
-    if isinstance(value, Mapping):
+    if isinstance(value, dict | Mapping):
         names = [(name, None if key is None else str(name)) for name in value]
         return {_walk(name, None, on_text): _walk(value[name], text, on_text) for name, text in names}
     if key and is_secret(key) and not isinstance(value, bool | type(None)):
