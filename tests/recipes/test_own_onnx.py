@@ -1,7 +1,5 @@
 """A network of the user: its file read without the package onnx, its inputs, and the model that the harness runs."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from types import ModuleType

@@ -3,8 +3,6 @@
 tests/store/data: vllm-bench.json, aiperf.json and aiperf.csv have the form of their tools' sources, with round numbers.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -2,8 +2,6 @@
 before anything is installed. Form of the header: numpy.lib.format, versions 1.0 to 3.0 (read 2026-11-28).
 """
 
-from __future__ import annotations
-
 import ast
 import zipfile
 from collections.abc import Mapping, Sequence

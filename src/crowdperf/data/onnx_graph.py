@@ -5,8 +5,6 @@ describe its tensors are read. Weights are skipped. Numbers of fields and types:
 2026-11-28).
 """
 
-from __future__ import annotations
-
 import math
 import mmap
 import re

@@ -18,8 +18,6 @@ tokens. time_per_output_token_ms includes the first token. Rates are means over 
 aiperf (metrics/types of db4f6397, 2025-10-10): TTFT and output_token_throughput are ours, inter_token_latency is TPOT.
 """
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import io

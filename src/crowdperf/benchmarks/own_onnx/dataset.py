@@ -4,8 +4,6 @@ optional, as the recipe get-dataset-own-inputs writes them. dataset.json names t
     {"is_synthetic": true, "inputs": ["image"], "seed": 0}
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass

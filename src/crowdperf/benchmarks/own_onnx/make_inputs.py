@@ -8,8 +8,6 @@ JSON is `config` of the network's model.json.
 Without --inputs they are random: floating-point numbers from 0 to 1, integers 0 or 1 (an index that every table has).
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

@@ -4,8 +4,6 @@ The response of a sample is one output, the first or the one that the user gives
 Nothing is computed before or after the network.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
