@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import engine_package  # noqa: F401 - the engine is importable from here on
 import pytest
 from changed_tests import HARNESS_TESTS
 from harness_libraries import LIBRARIES, need
@@ -19,16 +20,6 @@ from harness_libraries import LIBRARIES, need
 pytest_plugins = ["helpers"]
 
 ROOT = Path(__file__).resolve().parent.parent
-ENGINE = ROOT / "automation" / "recipe_engine"
-
-if "recipe_engine" not in sys.modules:
-    spec = importlib.util.spec_from_file_location(
-        "recipe_engine", ENGINE / "__init__.py", submodule_search_locations=[str(ENGINE)]
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    sys.modules["recipe_engine"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(sys.modules["recipe_engine"])
 
 # Who starts the tests in the background of a shell, or under nohup, starts them with signals ignored; what the tests
 # start would inherit that, and never end at Ctrl-C.

@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 from crowdperf.rules.names import Mode, Scenario
 
@@ -21,71 +22,45 @@ RESULTS_NAME = "results"
 _SAFE_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._]*(-[A-Za-z0-9._]+)*")
 
 
+class FileIn:
+    """A file, or a folder, of this name in the `folder` of the object that has it."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, paths: Any, kind: type | None = None) -> Path:
+        return Path(paths.folder, self._name)
+
+
 @dataclass(frozen=True, slots=True)
 class RunPaths:
     """The files of one LoadGen run, all in `folder`."""
 
     folder: Path
-
-    @property
-    def summary_log(self) -> Path:
-        """LoadGen's summary for people."""
-        return self.folder / "mlperf_log_summary.txt"
-
-    @property
-    def detail_log(self) -> Path:
-        """LoadGen's event log, one `:::MLLOG {json}` a line."""
-        return self.folder / "mlperf_log_detail.txt"
-
-    @property
-    def accuracy_log(self) -> Path:
-        """LoadGen's raw responses; an empty list after a performance run."""
-        return self.folder / "mlperf_log_accuracy.json"
-
-    @property
-    def trace_log(self) -> Path:
-        """LoadGen's trace: empty, because the harness switches tracing off."""
-        return self.folder / "mlperf_log_trace.json"
-
-    @property
-    def run_json(self) -> Path:
-        """What the harness was asked to do."""
-        return self.folder / "run.json"
-
-    @property
-    def result_json(self) -> Path:
-        """What the harness did and found."""
-        return self.folder / "result.json"
-
-    @property
-    def load_json(self) -> Path:
-        """Memory and load of processor and GPUs during the run."""
-        return self.folder / "load.json"
-
-    @property
-    def metadata_json(self) -> Path:
-        """The result in the field names of NVIDIA's harness."""
-        return self.folder / "metadata.json"
-
-    @property
-    def user_conf(self) -> Path:
-        """The settings handed to LoadGen."""
-        return self.folder / "user.conf"
-
-    @property
-    def accuracy_text(self) -> Path:
-        """The official one-line score."""
-        return self.folder / "accuracy.txt"
-
-    @property
-    def accuracy_json(self) -> Path:
-        """The score with reference, target and verdict."""
-        return self.folder / "accuracy.json"
-
-    @property
-    def console_text(self) -> Path:
-        """What the run printed."""
-        return self.folder / "console.txt"
+    summary_log = FileIn("mlperf_log_summary.txt")
+    """LoadGen's summary for people."""
+    detail_log = FileIn("mlperf_log_detail.txt")
+    """LoadGen's event log, one `:::MLLOG {json}` a line."""
+    accuracy_log = FileIn("mlperf_log_accuracy.json")
+    """LoadGen's raw responses; an empty list after a performance run."""
+    trace_log = FileIn("mlperf_log_trace.json")
+    """LoadGen's trace: empty, because the harness switches tracing off."""
+    run_json = FileIn("run.json")
+    """What the harness was asked to do."""
+    result_json = FileIn("result.json")
+    """What the harness did and found."""
+    load_json = FileIn("load.json")
+    """Memory and load of processor and GPUs during the run."""
+    metadata_json = FileIn("metadata.json")
+    """The result in the field names of NVIDIA's harness."""
+    user_conf = FileIn("user.conf")
+    """The settings handed to LoadGen."""
+    accuracy_text = FileIn("accuracy.txt")
+    """The official one-line score."""
+    accuracy_json = FileIn("accuracy.json")
+    """The score with reference, target and verdict."""
+    console_text = FileIn("console.txt")
+    """What the run printed."""
 
     @property
     def made_by_a_run(self) -> tuple[Path, ...]:
@@ -107,25 +82,14 @@ class ResultsPaths:
         """The session's own folder."""
         return self.results_folder / self.run_id
 
-    @property
-    def results_json(self) -> Path:
-        """All results of the session as data."""
-        return self.folder / "results.json"
-
-    @property
-    def environment_json(self) -> Path:
-        """The facts of the machine and the software."""
-        return self.folder / "environment.json"
-
-    @property
-    def summary_text(self) -> Path:
-        """The table for people."""
-        return self.folder / "summary.txt"
-
-    @property
-    def session_json(self) -> Path:
-        """How far each run of the session came: what `--resume` goes on from."""
-        return self.folder / "session.json"
+    results_json = FileIn("results.json")
+    """All results of the session as data."""
+    environment_json = FileIn("environment.json")
+    """The facts of the machine and the software."""
+    summary_text = FileIn("summary.txt")
+    """The table for people."""
+    session_json = FileIn("session.json")
+    """How far each run of the session came: what `--resume` goes on from."""
 
     def scenario_folder(self, model: str, scenario: Scenario) -> Path:
         """Return the folder of one model in one scenario."""

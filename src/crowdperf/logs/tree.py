@@ -16,7 +16,7 @@ import enum
 from dataclasses import dataclass
 from pathlib import Path
 
-from crowdperf.logs.layout import RunPaths
+from crowdperf.logs.layout import FileIn, RunPaths
 from crowdperf.rules.names import Mode, Scenario
 from crowdperf.rules.rounds import ROUNDS
 
@@ -74,19 +74,15 @@ class SubmissionTree:
         """The submitter's folder."""
         return self.root / self.division / self.submitter
 
-    @property
-    def systems_folder(self) -> Path:
-        """Holds one description for each system."""
-        return self.folder / "systems"
+    systems_folder = FileIn("systems")
+    """Holds one description for each system."""
 
     def system_json(self, system: str) -> Path:
         """Return the description of a system."""
         return self.systems_folder / f"{system}.json"
 
-    @property
-    def results_folder(self) -> Path:
-        """Holds the logs."""
-        return self.folder / "results"
+    results_folder = FileIn("results")
+    """Holds the logs."""
 
     @property
     def model_mapping(self) -> Path:
