@@ -39,6 +39,11 @@ GENERATED = re.compile(
 )
 """Tables of a recipe's page: their texts are counted in its _cm.yaml."""
 MARKUP = re.compile(r"`[^`]*`|<!--.*?-->|(?<=\])\([^)\s]*\)|<[^<>]*>|\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
+NOT_PROSE = re.compile(
+    r"[\w-]+: [^;{}]*; [\w-]+: [^;{}]*; ?\}|\b(?:CREATE|DROP) (?:TABLE|INDEX)\b|\bSELECT [\w, ]+ FROM\b"
+    r"|default-src 'none'|\bimport \w+; |^<(\w+) [^<>]*>[^<>]*</?\w+"
+)
+"""A literal that is a style sheet, SQL, a security policy, a line of Python, or one HTML element: not counted."""
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -166,7 +171,7 @@ def python(name: str, text: str) -> Iterator[Passage]:
             words = "".join(str(one.value) if isinstance(one, ast.Constant) else "…" for one in node.values)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in parts:
             words = node.value
-        if " " in words.strip() and isinstance(node, ast.expr):
+        if " " in words.strip() and isinstance(node, ast.expr) and (id(node) in docs or not NOT_PROSE.search(words)):
             words = " ".join(re.sub(r"`[^`]*`", "-", words).split())
             yield Passage("docstrings" if id(node) in docs else "strings", name, words, ((0, node.lineno),))
 

@@ -154,7 +154,7 @@ def test_a_config_that_cannot_be_used_is_refused(config, message):
 
 def test_data_with_a_larger_vocabulary_than_the_model_is_refused():
     model = bert.open_model(ModelFacts(config={"vocab_size": 1024}))
-    with pytest.raises(HarnessError, match="has a token 1024; the model knows 1024"):
+    with pytest.raises(HarnessError, match="has a token 1024, but the model knows 1024"):
         model.preprocess([SquadSample([101, 1024, 102], 2)])
 
 

@@ -353,7 +353,7 @@ def test_the_score_is_the_area_under_the_curve(folders, networks, model):
 
 
 def test_a_data_set_of_the_other_version_is_refused(folders):
-    with pytest.raises(HarnessError, match="214 category values in a row; the model expects 26"):
+    with pytest.raises(HarnessError, match="214 category values in a row, but the model expects 26"):
         open_tiny("dlrm").preprocess(criteo.open_dataset(folders["dlrm_v2"]).load([0]))
 
 

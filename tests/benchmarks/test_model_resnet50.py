@@ -188,7 +188,7 @@ def test_equal_scores_give_the_least_label():
 
 
 def test_samples_prepared_the_other_way_are_refused():
-    with pytest.raises(HarnessError, match=r"the preprocessed samples contain image; .* need normalised_image"):
+    with pytest.raises(HarnessError, match=r"the preprocessed samples contain image, .* need normalised_image"):
         opened(preprocessing="pytorch").predict({}, {"image": np.zeros(1)})
 
 
@@ -209,7 +209,7 @@ def test_the_score_is_the_official_line(tmp_path):
     score = opened().score(responses, dataset)
     assert score.line == "accuracy=66.667%, good=2, total=3"
     assert math.isclose(score.values["acc"], 200 / 3, abs_tol=0.001)
-    with pytest.raises(HarnessError, match="has 8 bytes; it should have 4"):
+    with pytest.raises(HarnessError, match="has 8 bytes, expected 4"):
         opened().score([(0, b"12345678")], dataset)
 
 

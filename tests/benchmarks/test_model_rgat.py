@@ -145,14 +145,14 @@ def test_labels_are_eight_bytes_and_the_line_is_in_percent(dataset):
     responses[0] = (0, int(dataset.labels[0] % 256 + 1).to_bytes(8, "little"))
     score = model.score(responses, dataset)
     assert score.line == "accuracy=96.667%, good=29, total=30" and score.values == {"acc": 96.667}
-    with pytest.raises(HarnessError, match="1 bytes; it should have 8"):
+    with pytest.raises(HarnessError, match="1 bytes, expected 8"):
         model.score([(0, b"\x01")], dataset)
 
 
 def test_a_model_of_another_width_than_the_graph_is_refused(dataset):
     model = rgat.open_model(ModelFacts())
     assert model.networks[0].inputs[0].shape == ("nodes", 1024)
-    with pytest.raises(HarnessError, match="have 32 numbers each; the model expects 1024"):
+    with pytest.raises(HarnessError, match="have 32 numbers each, but the model expects 1024"):
         model.preprocess(dataset.load([0]))
     with pytest.raises(HarnessError, match="fan_out"):
         rgat.open_model(ModelFacts(config={"feature_count": 3, "class_count": 3}))

@@ -135,7 +135,7 @@ def test_pictures_are_those_of_the_library_and_do_not_depend_on_the_batch(folder
 
 
 def test_noise_of_another_size_is_refused(folder):
-    with pytest.raises(HarnessError, match="the noise has 8 places a side; the model needs 16"):
+    with pytest.raises(HarnessError, match="the noise has 8 places a side, but the model needs 16"):
         opened(folder).preprocess([data.Prompt("a", np.zeros((4, 8, 8), np.float32))])
     with pytest.raises(HarnessError, match="config is missing pooled"):
         sdxl.open_model(ModelFacts(folder=folder, config={key: TINY[key] for key in TINY if key != "pooled"}))
@@ -227,7 +227,7 @@ def test_captions_are_read_as_the_reference_reads_them(tmp_path):
     [
         ([row(1, "")], (1, 4, 16, 16), "no caption in line 2"),
         ([], (1, 4, 16, 16), "has no caption"),
-        ([row(1, "a")], (4, 16, 16), r"shape \[4, 16, 16\]; it should be \[1, 4, side, side\]"),
+        ([row(1, "a")], (4, 16, 16), r"shape \[4, 16, 16\], expected \[1, 4, side, side\]"),
     ],
 )
 def test_damaged_data_is_refused(lines, latent, message, tmp_path):
@@ -240,7 +240,7 @@ def test_missing_data_is_named(tmp_path):
         data.open_dataset(tmp_path)
     write_captions(tmp_path, [row(1, "a")])
     (tmp_path / "captions" / "captions.tsv").write_text("id\ttext\n1\ta\n", encoding="utf-8")
-    with pytest.raises(HarnessError, match="has no column caption; it has: id, text"):
+    with pytest.raises(HarnessError, match="has no column caption, only: id, text"):
         data.open_dataset(tmp_path)
 
 
@@ -272,7 +272,7 @@ def test_a_score_is_of_all_pictures_and_its_line_is_the_official_one(folder, sco
     others = opened(folder).score([(number, answers[2 - number][1]) for number in range(3)], scored).values
     assert others["FID_SCORE"] == pytest.approx(values["FID_SCORE"], rel=1e-3)
     assert others["CLIP_SCORE"] != pytest.approx(values["CLIP_SCORE"], rel=1e-4)  # a picture belongs to its caption
-    with pytest.raises(HarnessError, match="sample 1 has 5 bytes; it should be 32 x 32 x 3"):
+    with pytest.raises(HarnessError, match="sample 1 has 5 bytes, expected 32 x 32 x 3"):
         opened(folder).score([answers[0], (1, b"12345")], scored)
     with pytest.raises(HarnessError, match="1 pictures have no covariance"):
         opened(folder).score(answers[:1], scored)

@@ -123,7 +123,7 @@ def _two_axes(path: Path) -> None:
         (_truncate, "truncated or damaged"),
         (_garble, "cannot read"),
         (_other_shape, "segmentation.nii.gz (3, 4, 5)"),
-        (_two_axes, "it should have three axes"),
+        (_two_axes, "expected three axes"),
         (Path.unlink, "is missing"),
     ],
 )

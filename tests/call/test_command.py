@@ -36,8 +36,8 @@ def test_a_verb_is_a_command_of_cm(line: str, expected: list[str]) -> None:
     ("line", "message"),
     [
         ("rnu", "unknown verb 'rnu'. Did you mean run? Known: run, plan, show"),
-        ("doctor now", "crowdperf doctor accepts options only; found now"),
-        ("check a b", "crowdperf check accepts one word, for --submission_dir; found a b"),
+        ("doctor now", "crowdperf doctor accepts options only, found now"),
+        ("check a b", "crowdperf check accepts one word, for --submission_dir, found a b"),
     ],
 )
 def test_what_is_not_known_is_refused_before_anything_is_written(

@@ -83,7 +83,7 @@ def test_a_good_server_is_passed(root, path, model, variable):
 @pytest.mark.parametrize(
     ("path", "model", "variable", "found", "hint"),
     [
-        ("good", None, None, "does not know this path or model (404)", "most servers need /v1 at its end: --endpoint="),
+        ("good", None, None, "does not know this path or model (404)", "Most servers need /v1 at its end: --endpoint="),
         ("404/v1", None, None, "(404)", "/v1 at its end"),
         ("key/v1", None, None, "requires authentication (401)", "no key was sent"),
         ("403/v1", None, "THE_KEY", "does not allow this key", "the key in THE_KEY was refused"),
@@ -112,7 +112,7 @@ def test_nobody_there_an_unknown_host_and_no_tls_are_said(root):
     for url, found, hint in (
         (f"http://127.0.0.1:{port}/v1", "Connection refused", f"curl http://127.0.0.1:{port}/v1/models"),
         ("http://no-such-host.invalid/v1", "does not resolve (DNS)", "check host and port"),
-        (root.replace("http:", "https:") + "/v1", "use http:// for a server without TLS", "OpenAI's API"),
+        (root.replace("http:", "https:") + "/v1", "Use http:// for a server without TLS", "OpenAI's API"),
     ):
         with pytest.raises(ServerProblem) as caught:
             look(url, None, None)

@@ -172,7 +172,7 @@ def measured(tmp_path: Path, url: str) -> Callable[..., list[str]]:
 
 def test_what_makes_a_point_invalid(measured: Callable[..., list[str]]) -> None:
     assert measured() == []
-    assert "is not complete" in measured(state="interrupted")[0]
+    assert "an incomplete run" in measured(state="interrupted")[0]
     assert any("samples failed, more than 1%" in one for one in measured(failed=3))
     assert any(one.startswith("events differ: duration_ns") for one in measured(duration_ns=10**9))
 

@@ -71,7 +71,7 @@ def test_what_would_spoil_a_curve_is_found_at_once(server: tuple[Stub, str], beh
 
 def test_a_key_that_no_header_can_hold_is_refused_and_not_shown(server: tuple[Stub, str]) -> None:
     for value in ("open sesame", "opensesame\r", "opens\u00e9same"):
-        with pytest.raises(ProbeError, match="MY_KEY holds no API key") as caught:
+        with pytest.raises(ProbeError, match="MY_KEY does not contain an API key") as caught:
             probe(server[1], MODEL, "MY_KEY", {"MY_KEY": value})
         assert "open" not in str(caught.value)
 
@@ -84,7 +84,7 @@ def test_no_server_is_said_with_the_address() -> None:
 
 
 def test_what_the_client_does_not_do_is_said(server: tuple[Stub, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ProbeError, match="use http:// for a server without TLS"):
+    with pytest.raises(ProbeError, match="Use http:// for a server without TLS"):
         probe(server[1].replace("http:", "https:"), MODEL)
     monkeypatch.setattr("crowdperf.curves.probe.proxy_of", lambda url: "http://proxy:3128")
     (note,) = probe(server[1], MODEL).notes

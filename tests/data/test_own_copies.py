@@ -76,7 +76,7 @@ def test_of_two_copies_the_newest_is_taken_both_are_named_and_a_path_decides(hom
         file.write_text(json.dumps(content), encoding="utf-8")
     done = home.run_cm(MODEL)
     assert path_of(done) == str(newer)
-    text = f"your own copy {newer}, registered on 2026-11-02; also registered: {older} (2026-11-01); --path=FOLDER"
+    text = f"your own copy {newer}, registered on 2026-11-02 (also registered: {older} (2026-11-01). --path=FOLDER"
     assert text in done.stderr
     assert path_of(home.run_cm(MODEL, f"--path={older}")) == str(older)
 
@@ -155,7 +155,7 @@ def test_an_unchanged_copy_comes_before_a_changed_one_and_a_changed_one_before_n
     assert own_copies.choose("x 10", both).path == tmp_path / "a"
     os.utime(tmp_path / "a", ns=(0, 0))
     found = own_copies.choose("x 10", both)
-    assert found.path == tmp_path / "b" and "changed since, so it is checked again" in found.note
+    assert found.path == tmp_path / "b" and "changed since and therefore checked again" in found.note
     with pytest.raises(DataError, match="cm rm cache 0123456789abcdef"):
         own_copies.choose("x 10", [copy(tmp_path, "none")])
 

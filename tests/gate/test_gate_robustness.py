@@ -156,7 +156,7 @@ def test_the_text_shows_a_thousand_findings_and_counts_the_others(trees):  # noq
             (root / "open" / SUBMITTER / "src" / f"a {number}").write_text("x")
         found = verdict(root)
     lines = report.as_text(found, str(root)).splitlines()
-    assert f"and {len(found.findings) - 1000} more findings; --format=json shows all of them" in lines
+    assert f"and {len(found.findings) - 1000} more findings (--format=json shows all of them)" in lines
     assert len(report.as_json(found, "x")["findings"]) == len(found.findings) > 1000
 
 
@@ -195,7 +195,7 @@ def test_only_the_log_that_is_never_cut_may_be_as_long_as_a_hundred_answers():
 def test_a_log_of_very_many_lines_is_not_read_to_its_end():
     line = ':::MLLOG {"key": "x", "value": 1, "metadata": {"is_error": false}}\n'
     log = log_view(TextFile(path="x", text=line * 30_001))
-    assert log.problem == Message("more than 30000 lines; not read further", 30_001)
+    assert log.problem == Message("more than 30000 lines, so the rest was not read", 30_001)
 
 
 def test_files_made_to_keep_the_search_for_secrets_busy_end_it(trees, monkeypatch):  # noqa: F811
@@ -204,7 +204,7 @@ def test_files_made_to_keep_the_search_for_secrets_busy_end_it(trees, monkeypatc
         (root / "open" / SUBMITTER / "src" / "busy.txt").write_bytes(b"token= " * 20_000)
         found = [one for one in verdict(root).findings if one.rule == "PRIV-001"]
     assert [one.found.partition(": ")[2] for one in found] == [
-        "more than 10000 places that could be secrets; not searched from here on"
+        "more than 10000 places that could be secrets, so the search ended here"
     ]
 
 

@@ -105,7 +105,7 @@ def test_the_memory_bounds_the_slots(gguf_info: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"device": "cuda"}, "device cuda, precision int4; it runs on cpu, weights of int4, int8, fp16"),
+        ({"device": "cuda"}, "device cuda, precision int4 is not supported, only cpu with weights of int4, int8, fp16"),
         ({"precision": "fp32"}, "precision fp32"),
         (
             {"sampling": Sampling(max_tokens=8, min_tokens=2)},
@@ -124,7 +124,7 @@ def test_a_model_without_a_gguf_file_or_config_is_refused(tmp_path: Path, gguf_i
     with pytest.raises(HarnessError, match=r"llama_cpp needs config\.json next to the GGUF file"):
         llama_cpp.open_engine(request_of(gguf_info))
     other = tiny_model(tmp_path / "other")
-    with pytest.raises(HarnessError, match=r"reads one GGUF file; the model has config.json, "):
+    with pytest.raises(HarnessError, match=r"reads one GGUF file, but the model has config.json, "):
         llama_cpp.open_engine(request_of(other))
 
 

@@ -125,14 +125,14 @@ def test_a_truncated_file_is_refused(folder, tmp_path):
 
 
 def test_a_file_of_another_network_is_refused_with_the_names_it_has(folder):
-    with pytest.raises(HarnessError, match="has no input image; it has: ids, state"):
+    with pytest.raises(HarnessError, match="has no input image, only: ids, state"):
         backend.open_backend(backend_request("image", folder / "toy-text.onnx"))
 
 
 @pytest.mark.skipif("CUDAExecutionProvider" in onnxruntime.get_available_providers(), reason="this build has CUDA")
 def test_cuda_is_refused_where_the_build_has_none(folder):
     path = folder / "toy-image.onnx"
-    with pytest.raises(HarnessError, match="needs onnxruntime's CUDAExecutionProvider; this build has: "):
+    with pytest.raises(HarnessError, match="needs onnxruntime's CUDAExecutionProvider, but this build only has: "):
         backend.open_backend(backend_request("image", path, device="cuda"))
     with pytest.raises(HarnessError, match="needs onnxruntime's TensorrtExecutionProvider"):
         onnxruntime_tensorrt.open_backend(backend_request("image", path, device="cuda"))
@@ -157,7 +157,7 @@ def test_the_cuda_libraries_of_pips_packages_are_loaded_before_the_first_session
 
 def test_a_session_that_fell_back_is_an_error():
     # What onnxruntime-gpu 1.31.1 answered without CUDA libraries (feasibility run of 2026-11-20).
-    with pytest.raises(HarnessError, match="fell back to CPUExecutionProvider; CUDAExecutionProvider"):
+    with pytest.raises(HarnessError, match="fell back to CPUExecutionProvider instead of CUDAExecutionProvider"):
         backend.require_provider(["CPUExecutionProvider"], "CUDAExecutionProvider")
     backend.require_provider(["CUDAExecutionProvider", "CPUExecutionProvider"], "CUDAExecutionProvider")
 

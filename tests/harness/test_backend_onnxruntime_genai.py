@@ -197,7 +197,7 @@ def test_a_request_that_takes_too_long_is_dropped(backend: Any, info: Path) -> N
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"device": "cuda"}, "device cuda, precision fp32; it runs on cpu in fp32"),
+        ({"device": "cuda"}, "device cuda, precision fp32 is not supported, only cpu in fp32"),
         ({"precision": "int4"}, "precision int4"),
         (
             {"sampling": Sampling(max_tokens=8, temperature=1.0)},

@@ -79,7 +79,7 @@ def test_blobs_are_described_with_what_they_are_bound_to_and_files_beside_come_a
 
 
 def test_a_precision_that_files_cannot_have_is_refused_before_anything_is_compiled(model_info, tmp_path):
-    with pytest.raises(HarnessError, match="the model's files are fp32; int8 was requested") as caught:
+    with pytest.raises(HarnessError, match="the model's files are fp32, but int8 was requested") as caught:
         built(model_info, tmp_path, precision="int8")
     assert "quantize,ml-model,_int8" in caught.value.hint
     with pytest.raises(HarnessError, match="OpenVINO does not support fp16 on the CPU; supported: fp32, bf16, int8"):
@@ -185,7 +185,7 @@ def test_bf16_is_computed_in_bf16_and_only_where_it_was_asked_for(model_info, tm
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"openvino": "2025.1.0-1"}, "the blob was made by OpenVINO 2025.1.0-1; "),
+        ({"openvino": "2025.1.0-1"}, "the blob was built by OpenVINO 2025.1.0-1, but "),
         ({"instruction_sets": ["avx2"]}, r"other instruction sets \(only "),
     ],
 )
@@ -212,7 +212,7 @@ def test_a_damaged_or_missing_blob_is_refused(facts, tmp_path, content):
 
 
 def test_a_blob_of_another_network_is_refused_with_the_names_it_has(facts):
-    with pytest.raises(HarnessError, match="has no input image; it has: ids, state"):
+    with pytest.raises(HarnessError, match="has no input image, only: ids, state"):
         backend.open_backend(backend_request("image", facts.files["text"].path))
 
 

@@ -94,14 +94,14 @@ def test_read_only_samples_are_taken_without_a_word(folder, recwarn):
 def test_bf16_without_amx_is_told(folder, monkeypatch, capsys):
     monkeypatch.setattr(backend, "has_bf16_matmul", lambda: False)
     backend.open_backend(backend_request("image", folder / "toy-image.safetensors", precision="bf16"))
-    assert "no AMX; bf16 is slower than fp32" in capsys.readouterr().err
+    assert "no AMX, so bf16 is slower than fp32" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"precision": "int8"}, "has no int8 on cpu; it has: fp32, fp16, bf16"),
-        ({"precision": "tf32"}, "has no tf32 on cpu; it has: fp32, fp16, bf16"),
+        ({"precision": "int8"}, "has no int8 on cpu, only: fp32, fp16, bf16"),
+        ({"precision": "tf32"}, "has no tf32 on cpu, only: fp32, fp16, bf16"),
         ({"precision": "fp16"}, "does not support fp16 on the CPU"),
         ({"config": {}}, "no config to build the network with"),
         ({"config": {"width": 16}}, "does not match benchmarks/toy/network.py"),

@@ -105,7 +105,7 @@ def test_int8_between_fp16_layers_is_built(model_info, tmp_path):
 
 @pytest.mark.skipif(not HAS_RTX, reason="tensorrt_rtx is not installed")
 def test_a_gpu_that_the_library_cannot_name_is_refused_with_those_it_can(model_info, tmp_path):
-    with pytest.raises(HarnessError, match=r"cannot build for SM90; it can for: .*SM89") as caught:
+    with pytest.raises(HarnessError, match=r"cannot build for SM90, only for: .*SM89") as caught:
         build.build(task(model_info, tmp_path, compute_capability="SM90"))
     assert "on a machine with that GPU" in caught.value.hint
 

@@ -106,7 +106,9 @@ def test_without_the_recipe_and_for_other_devices_it_refuses(tmp_path: Path) -> 
     with pytest.raises(HarnessError, match="is not installed: None") as caught:
         vllm.open_engine(engine_request(info, device="cuda"))
     assert "--tags=get,vllm,server,_cuda" in str(caught.value.hint)
-    with pytest.raises(HarnessError, match="precision fp16; it runs on cpu and cuda, on cpu in fp32, bf16"):
+    with pytest.raises(
+        HarnessError, match=r"precision fp16 is not supported. It runs on cpu and cuda, on cpu in fp32, bf16"
+    ):
         vllm.open_engine(engine_request(info, precision="fp16"))
     with pytest.raises(HarnessError, match="device inferentia"):
         vllm.open_engine(engine_request(info, device="inferentia"))
@@ -161,5 +163,5 @@ def test_on_gpus_the_model_is_split_over_those_of_the_run(tmp_path, monkeypatch,
 def test_a_server_sees_the_gpus_that_this_process_sees_and_no_others() -> None:
     assert vllm.visible_devices((2, 0), {}) == "2,0"
     assert vllm.visible_devices((0,), {"CUDA_VISIBLE_DEVICES": "MIG-1"}) == "MIG-1"
-    with pytest.raises(HarnessError, match="GPUs 1 were requested; CUDA_VISIBLE_DEVICES is '3'"):
+    with pytest.raises(HarnessError, match="GPUs 1 were requested, but CUDA_VISIBLE_DEVICES is '3'"):
         vllm.visible_devices((0, 1), {"CUDA_VISIBLE_DEVICES": "3"})

@@ -240,11 +240,11 @@ HOSTILE = [
     ("status=404", "the server does not know this path or model (404)"),
     ("status=429,retry_after=30", "the server limits the request rate (429)"),
     ("status=500", "the server failed (500)"),
-    ("die", "ended the connection in the middle of its answer; part of the answer had come"),
-    ("stall", "its answer had begun; part of the answer had come"),
+    ("die", "ended the connection in the middle of its answer, after part of the answer had arrived"),
+    ("stall", "its answer had begun, after part of the answer had arrived"),
     ("empty", "answered with an empty stream"),
     ("noise", "the server does not speak HTTP"),
-    ("error", "the server sent an error in the stream: out of memory; part of the answer"),
+    ("error", "the server sent an error in the stream: out of memory, after part of the answer"),
     ("endless", "more than the 12 requested tokens"),
     ("line", "a line of the stream is longer than 1,048,576 bytes"),
     ("nodone", "without data: [DONE]: the answer is cut off"),
@@ -384,7 +384,7 @@ def test_nobody_there_and_no_tls_are_said(server: tuple[Stub, str], folder: Path
     tls = server[1].replace("http://", "https://")
     for url, words in [
         (f"http://127.0.0.1:{closed_port()}/v1", "no connection to 127.0.0.1:[0-9]+: Connection refused"),
-        (f"{tls}/v1", "use http:// for a server without TLS"),
+        (f"{tls}/v1", "Use http:// for a server without TLS"),
     ]:
         with pytest.raises(HarnessError, match=words):
             open_engine(asked(url, folder))
@@ -411,7 +411,7 @@ def test_a_server_that_accepts_and_says_nothing_has_a_limit(folder: Path) -> Non
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen(8)
-        with pytest.raises(HarnessError, match=r"no complete answer within the request timeout \(0.5 s\); no response"):
+        with pytest.raises(HarnessError, match=r"no complete answer within the request timeout \(0.5 s\), no response"):
             open_engine(asked(f"http://127.0.0.1:{silent.getsockname()[1]}/v1", folder, timeout_s=0.5, model="m"))
 
 

@@ -79,7 +79,7 @@ def test_offline_is_measured_without_streaming_and_server_is_not(root: Path, url
     assert (result["text"]["ttft_ms"], result["text"]["tpot_ms"]) == (None, None)
     assert "without streaming" in measured_text(result["text"])
     _, refused = run(root, f"{url}/whole/v1", scenario="Server", **SHORT, target_qps=10)
-    assert refused.code != 0 and "--scenario=Offline needs none" in refused.stderr
+    assert refused.code != 0 and "--scenario=Offline does not need them" in refused.stderr
 
 
 LONG = {"min_duration_ms": 100, "min_query_count": 300, "target_qps": 400}

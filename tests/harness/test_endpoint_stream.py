@@ -413,7 +413,7 @@ def test_the_limit_of_open_files_is_said_where_it_lowers_the_default(given, open
     ("given", "open_files", "found", "hint"),
     [
         (None, 100, "the limit of open files (100) leaves 0 connections", "raise the limit: ulimit -n 1152"),
-        (None, 191, "leaves 63 connections", "ulimit -n 1152; or choose a number yourself: --max_in_flight=63"),
+        (None, 191, "leaves 63 connections", "ulimit -n 1152, or choose a number yourself: --max_in_flight=63"),
         (64, 160, "this process may have 32, since its limit of open files is 160", "or use --max_in_flight=32"),
         (1, 100, "may have 0", "raise the limit: ulimit -n 129"),
     ],

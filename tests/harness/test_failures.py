@@ -378,5 +378,5 @@ def test_a_network_that_answers_nothing_for_the_time_that_was_given_ends_the_run
 ) -> None:
     content = digits.request(tmp_path, backend="paced", **{**SHORT, "batch_size": 128})  # a batch takes 1 s
     ended = run(tmp_path, {**content, "silence_s": 0.25})
-    require_clean_failure(ended, "no response for 0.25 s while 128 samples waited; ", "--request_timeout_s=0.5")
+    require_clean_failure(ended, "no response for 0.25 s while 128 samples waited (", "--request_timeout_s=0.5")
     require_recovery(tmp_path, {**content, "silence_s": 15.0})

@@ -30,7 +30,7 @@ def test_every_fault_ends_the_run_with_its_text(ended: dict[str, tuple[int, str]
     assert code == 1, stderr
     if case[1] in fault_runs.HANGS:
         assert "inference failed during the run: no response for 1 s while" in stderr
-        assert "hint:" not in stderr or "--request_timeout_s=2 waits longer" in stderr
+        assert "hint:" not in stderr or "--request_timeout_s=2 to wait longer" in stderr
         return
     if case[1] == fault_runs.HELD:
         assert "Timeout (0:00:06)!" in stderr and "in predict" in stderr

@@ -77,7 +77,7 @@ def test_a_hopeless_run_is_given_up_at_once_and_no_rate_is_an_error_that_says_wh
     ended = run_harness(tmp_path, content, source=source)
     assert ended.code == 1
     assert "no rate was found that meets the limit of 5 ms: a single query already takes longer" in ended.stderr
-    assert "at the lowest rate, 100 queries/s, p99 was" in ended.stderr
+    assert "At the lowest rate, 100 queries/s, p99 was" in ended.stderr
     assert "--target_latency_ms" in ended.stderr
     assert "Traceback" not in ended.stderr
     told = found(tmp_path)

@@ -82,7 +82,7 @@ def test_every_validation_sample_must_be_there_and_no_other(tmp_path: Path, indi
 
 
 def test_a_response_of_the_wrong_size_is_refused() -> None:
-    with pytest.raises(HarnessError, match="has 36 bytes; it should have 40"):
+    with pytest.raises(HarnessError, match="has 36 bytes, expected 40"):
         score([(0, logits(0)[:-4])], [0])
 
 

@@ -88,7 +88,7 @@ def test_chunks_of_changed_files_are_not_kept(tmp_path: Path) -> None:
 
 def test_a_store_of_another_model_is_refused(tmp_path: Path) -> None:
     fill(tmp_path)
-    with pytest.raises(HarnessError, match="was made for model digits; the run's model is resnet50"):
+    with pytest.raises(HarnessError, match="was built for model digits, but the run's model is resnet50"):
         opened(tmp_path, model="resnet50")
 
 
@@ -96,7 +96,7 @@ def test_a_store_of_an_earlier_format_is_refused(tmp_path: Path) -> None:
     fill(tmp_path)
     index = tmp_path / "store" / INDEX_FILE
     index.write_text(json.dumps({**json.loads(index.read_text()), "format": 1}))
-    with pytest.raises(HarnessError, match="format 1; this harness reads format 2"):
+    with pytest.raises(HarnessError, match="format 1, but this harness reads format 2"):
         opened(tmp_path)
 
 

@@ -308,8 +308,10 @@ def test_a_sample_that_is_not_loaded_is_named_and_no_other_is_given(kind, asked_
         "as an array": lambda: fixed(np.asarray(indices)),
         "at once": lambda: library.gather(np.asarray(indices * 40)),
     }
-    there = f"in memory: {len(set(loaded))} samples from {min(loaded)} to {max(loaded)}"
-    with pytest.raises(HarnessError, match=f"sample {missing} was requested but is not in memory; {there}"):
+    there = f"{len(set(loaded))} samples from {min(loaded)} to {max(loaded)}"
+    with pytest.raises(
+        HarnessError, match=f"sample {missing} was requested but is not among the samples in memory: {there}"
+    ):
         ways[asked_for]()
     library.unload(loaded)
     with pytest.raises(HarnessError, match=f"sample {loaded[0]} was requested .* in memory: none"):

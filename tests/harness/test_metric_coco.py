@@ -47,7 +47,7 @@ def test_damaged_annotations_are_named(content, tmp_path):
 
 def test_unknown_sample_is_refused(tmp_path):
     (tmp_path / "a.json").write_text(json.dumps(coco_cases.make_truth(1)))
-    with pytest.raises(HarnessError, match="sample 24 is unknown; the data set has 0 to 23"):
+    with pytest.raises(HarnessError, match="sample 24 is unknown, the data set has 0 to 23"):
         coco.score([(24, np.zeros(7, np.float32).tobytes())], tmp_path / "a.json")
     with pytest.raises(HarnessError, match="no response"):
         coco.score([], tmp_path / "a.json")

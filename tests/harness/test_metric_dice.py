@@ -59,7 +59,7 @@ def test_region_that_no_case_has_is_refused():
     [
         (_tiny_case(cropped_size=(5, 4, 4)), None, "is not inside a padded"),
         (_tiny_case(crop_start=(3, 1, 0)), None, "is not inside a padded"),
-        (_tiny_case(), b"\0" * 8, "has 8 bytes; it should have 512"),
+        (_tiny_case(), b"\0" * 8, "has 8 bytes, expected 512"),
         (_tiny_case(), np.full((4, 4, 4, 4), np.nan, np.float16).tobytes(), "has NaN in it"),
         (_tiny_case(segmentation=np.full((6, 5, 4), 4, np.uint8)), None, "label 4; allowed: 0 to 3"),
     ],

@@ -124,7 +124,7 @@ def test_the_sizes_share_one_set_of_buffers(request_of) -> None:
 
 def test_more_samples_than_asked_for_are_refused(request_of) -> None:
     call = GraphCall(Doubled(), request_of(largest_batch=4), FakeDevice())
-    with pytest.raises(HarnessError, match="got a batch of 5 samples; at most 4"):
+    with pytest.raises(HarnessError, match="got a batch of 5 samples, but at most 4"):
         call.infer({"x": rows(5)})
 
 
@@ -323,7 +323,11 @@ def test_a_shape_that_the_engine_was_not_built_for_is_named(request_of) -> None:
     [
         (SPEC, (np.float32, np.float16), "outputs of other types than the benchmark: y is float16, not float32"),
         (SPEC, (np.int32, np.float32), "inputs of other types than the benchmark: x is int32, not float32"),
-        (replace(SPEC, outputs=(replace(SPEC.outputs[0], name="z"),)), (np.float32, np.float32), "has no output z; it"),
+        (
+            replace(SPEC, outputs=(replace(SPEC.outputs[0], name="z"),)),
+            (np.float32, np.float32),
+            "has no output z, only",
+        ),
         (replace(SPEC, inputs=()), (np.float32, np.float32), "needs inputs that the benchmark does not provide: x"),
     ],
 )

@@ -275,7 +275,7 @@ def test_a_budget_is_for_all_the_texts_that_are_searched_with_it() -> None:
     assert find_leaks("token= " * 80, budget=budget) == ()
     (leak,) = find_leaks("token= " * 80, budget=budget)
     assert str(leak) == (
-        "line 1: text that is too slow to search: more than 100 places that could be secrets; not searched from here on"
+        "line 1: text that is too slow to search: more than 100 places that could be secrets, so the search ended here"
     )
     assert len(find_leaks("fine", budget=budget)) == 1
 

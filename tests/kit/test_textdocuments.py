@@ -10,7 +10,7 @@ from crowdperf.kit.text_documents import given_bytes, given_text, json_for_yaml,
 
 def test_a_byte_order_mark_is_no_part_of_a_text_and_another_encoding_is_named_with_its_line() -> None:
     assert utf8_text("\ufeffé\n".encode()) == "é\n"
-    with pytest.raises(ValueError, match=r"no UTF-8 text \(byte 0xfc in line 3\); save it as UTF-8"):
+    with pytest.raises(ValueError, match=r"not UTF-8 text \(byte 0xfc in line 3\)\. Save it as UTF-8"):
         utf8_text("a\nb\nfür".encode("latin-1"))
     with pytest.raises(ValueError, match="byte 0xff in line 1"):
         utf8_text("a: 1".encode("utf-16"))

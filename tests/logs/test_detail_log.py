@@ -94,7 +94,7 @@ def test_a_message_is_read_once_by_whoever_comes_first() -> None:
 
 def test_no_more_lines_are_read_than_may_be_there() -> None:
     log = DetailLog(f"{LINE}\n\n{LINE}\n", most_lines=2)
-    with pytest.raises(DamagedLine, match="more than 2 lines; not read further") as caught:
+    with pytest.raises(DamagedLine, match="more than 2 lines, so the rest was not read") as caught:
         log.read()
     assert (caught.value.number, log.last["a"].line) == (3, 1)
 

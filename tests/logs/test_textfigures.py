@@ -29,7 +29,7 @@ def test_figures_are_short_and_a_dash_stands_where_loadgen_measured_nothing() ->
 
 def test_answers_are_described_by_their_number_lengths_and_ends() -> None:
     assert answers_text(text()) == (
-        "1,600 answers of 2 to 128 tokens, 60.2 on average (p50 64, p90 128, p99 128); ended by length 1,200, stop 400"
+        "1,600 answers of 2 to 128 tokens, 60.2 on average (p50 64, p90 128, p99 128), ended by length 1,200, stop 400"
     )
     nothing = {"issued": 7, "completed": 0, "lengths": {}, "finish_reasons": {}}
     assert answers_text(text(tally=nothing)) == "no answers to 7 requests"
@@ -47,7 +47,7 @@ ENGINE = {
 def test_the_remarks_say_what_was_measured_of_a_server() -> None:
     measured, refused = remarks(text(engine=ENGINE))
     assert measured == (
-        "measured: model my-llm at gpu-box:8000, API completions (prompts as tokens); "
+        "measured: model my-llm at gpu-box:8000, API completions (prompts as tokens), "
         "tokens counted by token ids of the server"
     )
     assert refused == (

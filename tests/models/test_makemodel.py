@@ -146,7 +146,7 @@ def test_a_truncated_checkpoint_is_refused(tmp_path):
 
 
 def test_a_model_that_does_not_fit_into_memory_is_refused_with_the_size_before_it_is_built(tmp_path):
-    with pytest.raises(HarnessError, match=r"needs about \d+\.\d GiB of memory; \d+\.\d GiB are free"):
+    with pytest.raises(HarnessError, match=r"needs about \d+\.\d GiB of memory, but \d+\.\d GiB are free"):
         makemodel.build_modules(order(tmp_path, config={"width": 3_000_000}))
 
 

@@ -115,7 +115,7 @@ def test_rates_of_the_same_gpu_are_scaled_and_those_of_another_are_left_out(call
     assert (four.accelerators, rate.value, rate.origin) == (4, 127500, "scaled 4/8 from A100-SXM4x8")
     a30 = registry(tmp_path).effective("resnet50", SRV, "a30")
     assert "server_target_qps" not in a30.values and a30.values["gpu_batch_size"].value == 64
-    assert a30.told[0].startswith("the targets of A100-SXM4x1 are not included: it has other accelerators")
+    assert a30.told[0].startswith("the targets of A100-SXM4x1 are not included, because it has other accelerators")
 
 
 def test_the_users_lines_come_before_the_settings_it_started_from(call: Call, tmp_path: Path) -> None:
@@ -250,7 +250,7 @@ def test_a_search_that_fails_is_the_answer(tmp_path: Path) -> None:
 
 def test_a_system_of_the_user_is_told_when_it_has_no_such_entry(call: Call, tmp_path: Path) -> None:
     call(NAME="mine", BENCHMARKS="bert", SCENARIOS="Offline")
-    with pytest.raises(UnknownConfig, match="mine has no entry for resnet50 Offline; it has bert Offline"):
+    with pytest.raises(UnknownConfig, match="mine has no entry for resnet50 Offline, only for bert Offline"):
         registry(tmp_path).effective("resnet50", OFF, "mine")
     assert "mine" in registry(tmp_path).sheet("bert", OFF)
 

@@ -148,7 +148,7 @@ def test_a_run_asks_the_server_first_and_a_plan_does_not(hook_input, monkeypatch
     assert answer["error"].endswith("nobody there\nhint: start it")
     chat = {**given, "CM_MLPERF_MODEL": "llama3.1-8b", "CM_MLPERF_ENDPOINT_API": "chat"}
     refused = recipe.plan(hook_input(chat, meta=META))
-    assert "found 'chat'; the prompts of llama3.1-8b are tokens" in refused["error"]
+    assert "found 'chat', but the prompts of llama3.1-8b are tokens" in refused["error"]
     assert "benchmarks with chat messages: smollm2" in refused["error"]
 
 

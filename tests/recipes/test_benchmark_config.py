@@ -249,11 +249,11 @@ def test_a_level_in_the_name_and_a_config_version_mean_the_same(benchmark, confi
 @pytest.mark.parametrize(
     ("key", "said"),
     [
-        (("bert-99", OFF, "T4x20", "high_accuracy"), "leave the level out"),
+        (("bert-99", OFF, "T4x20", "high_accuracy"), "Leave the level out"),
         (("bert-99.9", OFF, "cpu", "openvino"), "has no level of 99.9 %"),
         (("resnet50", OFF, "T4x8", "high_accuracy"), "known: default, triton"),
         (("resnet50", OFF, "T4x8", "maxq"), "known: default, high_accuracy, triton"),
-        (("dlrm", SS, "T4x8", "default"), "dlrm has no SingleStream; it has Offline, Server"),
+        (("dlrm", SS, "T4x8", "default"), "dlrm has no SingleStream, only Offline, Server"),
         (("3d-unet", OFF, "T4x8", "default"), "3d-unet Offline has no entry for T4x8, but 3d-unet-brats has"),
         (("bert", OFF, "T4x9", "default"), r"unknown system of bert Offline 'T4x9'.*known: cpu, A100-SXM4x1"),
         (("bert", OFF, "H200-SXM-141GBx1", "default"), "unknown: bert Offline on H200-SXM-141GBx1"),
@@ -411,7 +411,7 @@ def test_all_that_is_wrong_with_the_users_settings_is_said_at_once() -> None:
         REGISTRY.effective("bert", OFF, "T4x8", user=given)
     for said in (
         "unknown field 'gpu_bach_size' (did you mean gpu_batch_size?)",
-        "server_target_qps: Offline has no such field; Server has",
+        "server_target_qps: Offline has no such field, only Server has",
         "dla_core: the DLA of a Jetson is not used here",
         "power_limit: power is not measured here",
         "precision: found 'int7'; allowed: fp32, tf32, fp16, bf16, int8",
@@ -506,7 +506,7 @@ def test_all_that_is_wrong_with_a_file_is_said_at_once_with_line_and_key(tmp_pat
         "F/bert/Offline.yaml:25: gpu_batch_size is here twice, first in line 24",
         "systems.A100-SXM4x1: required and missing: precision, offline_expected_qps",
         "systems.A100-SXM4x8.from: bert/Server/A100-SXM4x8 is of another benchmark or scenario",
-        "systems.A100-SXM4x8.server_target_qps: Offline has no such field; Server has",
+        "systems.A100-SXM4x8.server_target_qps: Offline has no such field, only Server has",
         "unknown field 'use_grafs' (did you mean use_graphs?)",
         "systems.A100-SXM4x8.offline_expected_qps: found '-1'; allowed: a number above 0 (samples/s)",
         "systems.T5x1: unknown system 'T5x1'",

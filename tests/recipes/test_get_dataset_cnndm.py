@@ -92,7 +92,7 @@ def test_the_check_counts_and_looks_at_every_article(made: Path) -> None:
     entries = json.loads((made / "cnn_eval.json").read_text())
     entries[7]["output"] = ""
     (made / "cnn_eval.json").write_text(json.dumps(entries))
-    assert "1 articles have no text or summary; the first is number 7" in check(made).stderr
+    assert "1 articles have no text or summary, the first is number 7" in check(made).stderr
 
 
 def test_rows_of_hugging_face_become_the_official_list(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def test_a_given_checkpoint_is_taken_and_not_mixed_with_made_weights(customize: 
     assert (answer["return"], env["CM_PUBLISHED_MODEL_FILE_WITH_PATH"]) == (0, str(tmp_path))
     assert env["CM_PUBLISHED_MODEL_IS_FETCHED"] == "no"
     answer, _ = run_preprocess(customize, "tiny", CM_MLPERF_DATA_GIVEN_PATH=str(tmp_path))
-    assert "made weights exclude each other" in answer["error"]
+    assert "synthetic weights exclude each other" in answer["error"]
 
 
 @pytest.fixture

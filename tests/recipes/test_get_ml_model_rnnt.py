@@ -91,4 +91,4 @@ def test_the_checkpoint_is_fetched_unless_it_is_given(tmp_path: Path, monkeypatc
     for source in ("tiny", "random"):
         assert run_preprocess(source)[1]["CM_PUBLISHED_MODEL_IS_FETCHED"] == "no"
         answer, _ = run_preprocess(source, CM_MLPERF_DATA_GIVEN_PATH=str(own))
-        assert "made weights exclude each other" in answer["error"]
+        assert "synthetic weights exclude each other" in answer["error"]

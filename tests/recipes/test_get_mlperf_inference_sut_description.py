@@ -120,7 +120,7 @@ def test_the_file_of_questions_can_be_filled_in_and_read(tmp_path: Path) -> None
         (b"- a\n", "a YAML list, not a mapping"),
         (b"", "nothing, not a mapping"),
         (b"cooling: air\na: b: c\n", "facts.yaml cannot be read: not valid YAML .line 2: "),
-        (b"cooling: air\nhost_networking: f\xfcnf\n", "no UTF-8 text .byte 0xfc in line 2.; save it as UTF-8"),
+        (b"cooling: air\nhost_networking: f\xfcnf\n", "not UTF-8 text .byte 0xfc in line 2.. Save it as UTF-8"),
         (b"cooling: TBD\ncolour: red\n", "colour"),
         (b"cooling: no\n", "got False. Put a text in quotes"),
     ],

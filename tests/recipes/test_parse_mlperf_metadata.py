@@ -216,7 +216,7 @@ def test_without_a_figure_under_its_key_the_others_are_taken_in_order():
         ('{"a": 1e999}', "1e999 is too large"),
         ('{"scenario": "a", "scenario": "b"}', "'scenario' occurs twice"),
         (json.dumps({"T4x1_TRT-default-Offline": {"resnet50": "Samples per second: 1 and Result is : VALID"}}),
-         "benchmark_full, scenario, test_mode missing; metadata.json of v4.1 and v5.x"),
+         "benchmark_full, scenario, test_mode missing. metadata.json of v4.1 and v5.x"),
         (json.dumps(made.performance(test_mode="Both")), 'found "Both"; allowed: PerformanceOnly or AccuracyOnly'),
         (json.dumps(made.performance(result_completed_samples_per_sec="25405.6")), '_per_sec: found "25405.6"'),
         (json.dumps(made.accuracy(accuracy={"name": "F1"})), "accuracy: found .*; allowed: a list"),

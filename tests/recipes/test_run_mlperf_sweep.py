@@ -88,7 +88,7 @@ def test_a_sweep_is_planned_run_continued_shown_and_collected(toy: TemporaryHome
     both = toy.run_cm(TAGS, "--file=s.yaml", "--where=number=1")
     assert both.code == 2
     assert "1 of 2 points without a valid result" in both.answer["error"]
-    assert "hint: points/ID/attempts/ has what each printed" in both.answer["error"]
+    assert "hint: points/ID/attempts/ has the output of each" in both.answer["error"]
     counts = sorted(path.read_text() for path in folder.glob("points/*/results/count.txt"))
     assert counts == ["1\n", "1\n"], "the point that was done is not run again"
 

@@ -93,5 +93,5 @@ def test_backends_that_answer_prompts_do_not_run_networks() -> None:
     assert default_backend("digits") == "onnxruntime"
     assert misfit("onnxruntime", "digits", "cpu") == ""
     why = misfit("scripted", "digits", "cpu")
-    assert why.startswith("backend scripted cannot run digits: it answers prompts with texts; supported backends: ")
+    assert why.startswith("backend scripted cannot run digits: it answers prompts with texts (supported backends: ")
     assert "onnxruntime" in why

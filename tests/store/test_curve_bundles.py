@@ -251,7 +251,7 @@ def test_a_curve_is_shown_before_it_goes(
     tree = write_tree(tmp_path / "tree", declaration(offline=Offline.NONE, dataset_samples=32), points)
     assert share.main([f"--result={tree}", "--dry_run"]) == 0
     told = capsys.readouterr().out
-    assert "Not sent: prompts, answers, events; --with_events adds" in told
+    assert "Not sent: prompts, answers, events (--with_events adds" in told
     assert "gpt-oss-120b Curve: greatest system tokens per second" in told
     config = tree / START / "r4" / "config.yaml"
     config.write_text(config.read_text().replace("name: gpt-oss-120b", "name: tiny"))

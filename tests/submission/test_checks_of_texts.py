@@ -55,7 +55,7 @@ def test_accuracy_runs_have_their_own_number_of_samples() -> None:
     accuracy = run("Offline", mode=Mode.ACCURACY)
     assert list(checks._too_small(accuracy, accuracy.log, rules_in("gpt-oss-120b", "v6.1"))) == []
     (text,) = checks._too_small(accuracy, accuracy.log, rules_in("llama3.1-8b", "v6.1"))
-    assert text == "used 4,395 samples; the data set has 13,368"
+    assert text == "used 4,395 samples, but the data set has 13,368"
 
 
 @pytest.mark.parametrize("is_made", [True, False])

@@ -164,7 +164,7 @@ def test_the_calibration_text_of_an_fp32_model_says_that_nothing_was_calibrated(
     generate(real_runs, tmp_path / "tree", **CLOSED)
     text = (tmp_path / "tree" / "closed" / "cTuning" / "documentation" / "calibration.md").read_text(encoding="utf-8")
     assert "## resnet50" in text
-    assert "Nothing was calibrated: weights are fp32 as a program made them" in text
+    assert "No calibration: weights are fp32 as a program made them" in text
 
 
 def test_a_model_of_another_name_gets_a_mapping_to_the_canonical_one(real_runs: Path, tmp_path: Path) -> None:
@@ -381,7 +381,7 @@ def test_clean_starts_from_nothing(real_runs: Path, tmp_path: Path) -> None:
 
 def test_two_calls_on_one_tree_do_not_mix(real_runs: Path, tmp_path: Path) -> None:
     place = placement.OutputFolder(folder=tmp_path / "tree", facts_folder=tmp_path / "tree_facts")
-    with placement.locked(place), pytest.raises(placement.PlacingError, match="another call works"):
+    with placement.locked(place), pytest.raises(placement.PlacingError, match="another command is working"):
         generate(real_runs, tmp_path / "tree")
 
 
@@ -481,7 +481,7 @@ def test_the_code_folder_says_which_recipes_are_no_longer_those_that_ran(real_ru
         ("a", "b", "the same"),
         ("x", "b", "another state: x"),
         ("a", "y", "the same, but the code it uses from src/ was in another state: y"),
-        ("a", "", "the same; the code it uses from src/ was not recorded"),  # a list of before
+        ("a", "", "the same (the code it uses from src/ was not recorded)"),  # a list of before
     ],
 )
 def test_what_a_recipe_uses_of_the_packages_belongs_to_its_state(

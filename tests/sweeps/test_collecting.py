@@ -119,7 +119,7 @@ def test_the_table_names_the_best_point_and_why_others_have_none() -> None:
     text = summary_text(FACTS, [row(1, 5.0), row(2, 9.0, State.FAILED)])
     assert "s: 2 points of run,x: 1 done, 1 failed" in text
     assert "best valid point: batch=1, kind=a: 5 u/s" in text
-    assert "p2-r1 failed: exit code 9; see points/p2-r1/attempts/002/out.txt" in text
+    assert "p2-r1 failed: exit code 9, see points/p2-r1/attempts/002/out.txt" in text
 
 
 def test_the_page_escapes_what_it_shows_and_draws_valid_points_only() -> None:
@@ -189,5 +189,5 @@ def test_points_of_an_earlier_file_are_kept_behind_those_of_this_one() -> None:
 def test_while_points_are_not_over_the_line_that_makes_them_is_named() -> None:
     answer = under_way(FACTS, [row(1, 5.0, State.PLANNED)], 1)
     assert answer["return"] == 3
-    assert answer["error"].startswith("not over yet: 1 point; about 60 s left\nhint: cm run <b>   # makes")
+    assert answer["error"].startswith("unfinished: 1 point, about 60 s left\nhint: cm run <b>   # runs")
     assert "hint" not in under_way(replace(FACTS, command=""), [row(1, 5.0, State.PLANNED)], 1)["error"]

@@ -138,7 +138,7 @@ zip: {batch_size: [1, 2], precision: [a]}
         "unknown placeholder {nope}",
         "did you mean batch_size?",
         "resnet51",
-        "sweep.threads: 1 is there twice (line 5)",
+        "sweep.threads: 1 is listed twice (line 5)",
         "note is no",
         "batch_size has 2, precision has 1",
     ):
@@ -151,7 +151,7 @@ zip: {batch_size: [1, 2], precision: [a]}
         ("sweep: {batch_size: [1]}\nzip: {batch_size: [1]}\n", "batch_size is set by sweep and by zip"),
         ("sweep: {batch_size: [1]}\noverride_a: {batch_size: 2}\n", "set by override_a and by sweep (line 3)"),
         ("exclude: [{nothing: 1}]\nbase: {threads: 1}\n", "exclude: nothing is not a key"),
-        ("base: {threads: '{threads}'}\n", "stands for itself"),
+        ("base: {threads: '{threads}'}\n", "refers to itself"),
         ("zip: {batch_size: [1, 1]}\n", "the same inputs as a point of line 3: batch_size=1"),
         ("base: {run_id: a}\n", "run_id is"),
         ("base: {threads: 1}\nexclude: [{threads: 1}]\n", "no point is left by exclude"),
@@ -162,7 +162,9 @@ def test_what_contradicts_itself_is_refused(text: str, words: str) -> None:
 
 
 def test_more_points_than_allowed_are_refused_without_making_them() -> None:
-    assert "makes 1,001 points; allowed are 1,000" in refused(HEAD + f"sweep: {{threads: {list(range(1001))}}}\n")
+    assert "makes 1,001 points, but at most 1,000 are allowed" in refused(
+        HEAD + f"sweep: {{threads: {list(range(1001))}}}\n"
+    )
     axes = ", ".join(f"a{n}: {list(range(100))}" for n in range(9))
     assert "makes 1,000,000,000,000,000,000 points" in refused(HEAD + f"sweep: {{{axes}}}\n")
 
@@ -174,7 +176,7 @@ def test_a_name_must_be_the_name_of_a_folder(name: str) -> None:
 
 def test_a_name_may_not_differ_between_points() -> None:
     said = refused("format: 1\nname: 'n-{threads}'\nsweep: {threads: [1, 2]}\n")
-    assert "name must be the same for all points; found n-1, n-2" in said
+    assert "name must be the same for all points, found n-1, n-2" in said
 
 
 @pytest.mark.parametrize("text", ["a", "=1", "a=1,b"])

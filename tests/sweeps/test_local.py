@@ -59,7 +59,7 @@ def test_two_sweeps_never_measure_together(sweep: SweepFolder, tmp_path: Path) -
         thread.join(30)
     first, second = sorted(intervals(sweep) + intervals(other))
     assert first[1] <= second[0]
-    assert said == ["waiting: another sweep of yours measures on this machine"]
+    assert said == ["waiting: another of your sweeps is measuring on this machine"]
 
 
 def test_points_at_the_same_time_are_labelled(sweep: SweepFolder) -> None:

@@ -19,13 +19,13 @@ from crowdperf.sweeps.slurm import SlurmExecutor, states_without_queue
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (SlurmOptions(partition="a;b"), "--partition='a;b' may hold"),
-        (SlurmOptions(account="$(id)"), "--account='$(id)' may hold"),
-        (SlurmOptions(gres="gpu:1\n--uid=0"), "--gres='gpu:1\\n--uid=0' may hold"),
-        (SlurmOptions(slurm_extra=("--licenses=a b",)), "--slurm_extra='--licenses=a b' may hold"),
-        (SlurmOptions(slurm_extra=("--wrap=id",)), "none of ours"),
+        (SlurmOptions(partition="a;b"), "--partition='a;b' may only contain"),
+        (SlurmOptions(account="$(id)"), "--account='$(id)' may only contain"),
+        (SlurmOptions(gres="gpu:1\n--uid=0"), "--gres='gpu:1\\n--uid=0' may only contain"),
+        (SlurmOptions(slurm_extra=("--licenses=a b",)), "--slurm_extra='--licenses=a b' may only contain"),
+        (SlurmOptions(slurm_extra=("--wrap=id",)), "crowdperf sets these itself"),
         *(
-            (SlurmOptions(slurm_extra=(word,)), "none of ours")
+            (SlurmOptions(slurm_extra=(word,)), "crowdperf sets these itself")
             for word in (
                 "--outp=/x",
                 "--expor=NONE",
@@ -40,7 +40,7 @@ from crowdperf.sweeps.slurm import SlurmExecutor, states_without_queue
             )
         ),
         (SlurmOptions(slurm_extra=("id",)), "must be an option of sbatch"),
-        (SlurmOptions(environment=("A B",)), "--environment='A B' may hold"),
+        (SlurmOptions(environment=("A B",)), "--environment='A B' may only contain"),
         (SlurmOptions(max_parallel=-1), "--max_parallel must be at least 0, got -1"),
     ],
 )
@@ -93,7 +93,7 @@ def test_a_preview_writes_nothing_and_is_a_script_that_reads_its_point_from_a_li
 
 
 def test_a_folder_that_sbatch_would_read_otherwise_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ExecutorError, match="cannot be named to sbatch"):
+    with pytest.raises(ExecutorError, match="contains a backslash or newline"):
         SlurmExecutor().start(SweepFolder(tmp_path / "back\\slash"), [])
 
 
@@ -138,7 +138,7 @@ def test_silence_is_no_answer_about_jobs(fake: Path, tmp_path: Path, told: str) 
     sweep = SweepFolder(tmp_path / "sweep")
     make_point(sweep, "a", "true")
     (fake / "squeue").write_text(f"echo '{told}' >&2; exit 1")
-    with pytest.raises(ExecutorError, match=rf"{re.escape(told)}.*the same command finds them again"):
+    with pytest.raises(ExecutorError, match=rf"{re.escape(told)}.*rerunning the command finds them"):
         SlurmExecutor().states(sweep)
     assert len(calls(fake, "squeue")) == 3
 

@@ -97,7 +97,7 @@ def test_a_result_that_was_changed_is_set_aside_and_made_again(sweep: SweepFolde
         ),
         ("""echo '{"verdict": "INVALID", "reasons": "odd"}' > o.json""", "o.json", 2, State.INVALID, "exit code 0"),
         ("""echo '{"verdict": "VALID"}' > o.json; exit 4""", "o.json", 1, State.FAILED, "exit code 4"),
-        ("""echo '{"verdict": "fine"}' > o.json""", "o.json", 1, State.FAILED, "holds no verdict"),
+        ("""echo '{"verdict": "fine"}' > o.json""", "o.json", 1, State.FAILED, "has no verdict"),
         ("""echo '{"verdict": "VALID"}' > ../o.json""", "../o.json", 1, State.FAILED, "outside the point's folder"),
     ],
 )
@@ -257,7 +257,7 @@ def test_what_is_not_a_point_is_refused(sweep: SweepFolder, tmp_path: Path) -> N
 def test_a_line_of_a_list_names_the_point(sweep: SweepFolder, tmp_path: Path, capsys: Any) -> None:
     (tmp_path / "indexes.txt").write_text("a\nb\n")
     words = [f"--points={sweep.path / 'points'}", f"--list={tmp_path / 'indexes.txt'}"]
-    for line, told in (("2", "has 2 lines, from 0; asked for 2"), ("1", "points/b is missing")):
+    for line, told in (("2", "has 2 lines, numbered from 0, requested 2"), ("1", "points/b is missing")):
         assert main([*words, f"--line={line}"]) == 78
         assert told in capsys.readouterr().err
 

@@ -378,7 +378,7 @@ def test_token_rates_are_drawn_over_what_a_user_gets_where_results_say_it(tmp_pa
             store.add(crowd_result(f"r{number}", value=100.0 * (number + 1), **more), SOURCE)
     with collector(tmp_path) as client:
         text = client.get("/?all=1").text
-    assert "by TPOT p99; 3 on the Pareto line" in text and "Server TPOT 100 ms" in text
+    assert "by TPOT p99, 3 on the Pareto line" in text and "Server TPOT 100 ms" in text
 
 
 def test_a_curve_can_be_shown_per_accelerator(shown: Shown) -> None:

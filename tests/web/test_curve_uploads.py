@@ -47,6 +47,6 @@ def test_a_volunteer_sends_a_curve_and_sees_how_its_figures_were_come_by(
         told = answer.json()
         page = client.get(told["url"]).text
         assert all(word in page for word in words)
-        assert "LoadGen" not in page.partition("What was derived again")[2].partition("</details>")[0]
+        assert "LoadGen" not in page.partition("Recomputed and compared")[2].partition("</details>")[0]
         assert "gpt-oss-120b: curve" in client.get(f"/curve/{told['id']}").text
         assert client.post("/api/v1/bundles", content=bundle.content, headers=BEARER).status_code == 200

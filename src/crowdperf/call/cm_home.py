@@ -77,5 +77,5 @@ if __name__ == "__main__":
     except OSError as error:
         sys.exit(
             f"cannot set up the CM home {sys.argv[1]}: {error.strerror}: {error.filename}\n"
-            "  hint: ls -ld shows its owner, df -h whether the disk is full; then the same line again"
+            "  hint: ls -ld shows its owner, df -h whether the disk is full. Then rerun the command"
         )

@@ -48,10 +48,10 @@ def _recipe(tags: str) -> tuple[str, ...]:
 
 VERBS: Mapping[str, Verb] = {
     "run": Verb(
-        _recipe("run,mlperf,inference"), "run a benchmark; with words, any recipe: crowdperf run get,cuda", "tags"
+        _recipe("run,mlperf,inference"), "run a benchmark, or any recipe by its tags (crowdperf run get,cuda)", "tags"
     ),
     "plan": Verb(
-        ("plan", "script", "--tags=run,mlperf,inference"), "show what a run would do, download and need", "tags"
+        ("plan", "script", "--tags=run,mlperf,inference"), "show the steps, downloads and requirements of a run", "tags"
     ),
     "show": Verb(_recipe("show,mlperf,results"), "list your results", "results_dir"),
     "diff": Verb(("diff", "script"), "compare two result folders", "*"),
@@ -60,8 +60,8 @@ VERBS: Mapping[str, Verb] = {
     "curve": Verb(_recipe("run,mlperf,curve"), "measure a server at rising concurrency", "url"),
     "serve": Verb(_recipe("serve,mlperf,results"), "browse results at http://127.0.0.1", "path"),
     "share": Verb(_recipe("share,mlperf,result"), "send a result to a collector", "result"),
-    "doctor": Verb(_recipe("doctor"), "check what this machine can run"),
-    "cache": Verb(("show", "cache"), "list what has been installed", "*"),
+    "doctor": Verb(_recipe("doctor"), "check which benchmarks this machine can run"),
+    "cache": Verb(("show", "cache"), "list installed tools, models and data sets", "*"),
     "find": Verb(("find", "script"), "list recipes", "*"),
     "runs": Verb(("runs", "script"), "list past runs", "*"),
     "resume": Verb(("resume", "script"), "resume a run that failed or was interrupted", "*"),
@@ -98,7 +98,7 @@ def words_of_cm(words: Sequence[str]) -> list[str]:
         return [*verb.words, *options]
     if not verb.takes or len(plain) > 1:
         taken = f"one word, for --{verb.takes}" if verb.takes else "options only"
-        raise CommandError(f"crowdperf {name} accepts {taken}; found {' '.join(map(shlex.quote, plain))}")
+        raise CommandError(f"crowdperf {name} accepts {taken}, found {' '.join(map(shlex.quote, plain))}")
     if verb.takes == "tags":
         return [*verb.words[:2], f"--tags={plain[0]}", *options]
     return [*verb.words, f"--{verb.takes}={plain[0]}", *options]

@@ -140,7 +140,7 @@ def refusal_hint(status: int, root: str, variable: str | None) -> str:
         held = f"the key in {variable} was refused" if variable else "no key was sent"
         return f"{held}: export the key and pass the name of its variable: --endpoint_key_variable=NAME"
     if status == 404:
-        return f"check the path of the URL; most servers need /v1 at its end: --endpoint={root}/v1"
+        return f"check the path of the URL. Most servers need /v1 at its end: --endpoint={root}/v1"
     if 300 <= status < 400:
         return "give the redirect target, including /v1, as --endpoint"
     if status == 429:
@@ -196,7 +196,7 @@ def certificate_words(error: ssl.SSLCertVerificationError, host: str) -> tuple[s
     if error.verify_code in _OTHER_NAME:
         return found, "use a host name in the URL that the certificate covers"
     if named and not os.path.isfile(named):
-        return f"{found}; SSL_CERT_FILE={printable(named)} is not a file", CERTIFICATE_HINT
+        return f"{found}. SSL_CERT_FILE={printable(named)} is not a file", CERTIFICATE_HINT
     return found, CERTIFICATE_HINT
 
 
@@ -218,7 +218,7 @@ def connection_words(
     if isinstance(error, ssl.SSLCertVerificationError):
         return certificate_words(error, host)
     if isinstance(error, ssl.SSLError):
-        return f"no TLS connection to {host}: {error.reason or error}; use http:// for a server without TLS", KIND_HINT
+        return f"no TLS connection to {host}: {error.reason or error}. Use http:// for a server without TLS", KIND_HINT
     if isinstance(error, TimeoutError):
         return f"no connection to {host} within {waited_s:g} s", start
     if isinstance(error, http.client.HTTPException):
@@ -345,7 +345,7 @@ def look_for_run(url: str, model: str, variable: str, benchmark: str) -> None:
     if not variable and DEFAULT_KEY_VARIABLE in os.environ:
         variable = DEFAULT_KEY_VARIABLE
     needs_more = benchmark and not has_messages(benchmark)
-    chat_hint = f"use a server with /completions; {WITH_MESSAGES}" if needs_more else ""
+    chat_hint = f"use a server with /completions. {WITH_MESSAGES}" if needs_more else ""
     look(url, model or None, variable or None, chat_hint)
 
 

@@ -57,7 +57,7 @@ def verify_answers(
                 first = _tokens(entry["token_data"], element)
                 checks["first"] &= tokens[: len(first)] == first[: len(tokens)]
     except KeyError as error:
-        words = f"an answer has no {error}; LoadGen logs it only for benchmarks with token latencies"
+        words = f"an answer has no {error}. LoadGen logs it only for benchmarks with token latencies"
         return Verdict(is_passed=False, lines=(f"TEST06 verification failed: {words}",))
     except (DamagedLog, ValueError, struct.error) as error:
         return Verdict(is_passed=False, lines=(f"TEST06 verification failed: {error}",))

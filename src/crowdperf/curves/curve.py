@@ -71,8 +71,8 @@ def plan_text(request: CurveRequest, points: Sequence[PointInputs]) -> str:
         f"{request.name}: {request.model}, {counted(len(points), 'point')}, C_min {regions.c_min},"
         f" C_max {regions.c_max}",
         f"  regions: low {regions.low}, medium {regions.medium}, high {regions.high}, margin {regions.margin}",
-        f"  seeds: set {request.seed_set.id} in cohort {request.target_cohort}; data set of "
-        f"{request.dataset_samples:,} samples; offline: {request.offline.value}",
+        f"  seeds: set {request.seed_set.id} in cohort {request.target_cohort}, data set of "
+        f"{request.dataset_samples:,} samples, offline: {request.offline.value}",
     ]
     for one in points:
         accuracy = ", then accuracy" if one.has_accuracy else ""

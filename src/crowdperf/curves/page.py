@@ -36,8 +36,8 @@ class PointRow:
 
 
 _CAPTION = (
-    "What the system delivers where each user gets at least so many tokens a second. Marks are measured points; between"
-    " them nothing is estimated. Dashed lines: the TPOT limits of MLPerf Inference for this model, for orientation."
+    "Output of the system if each user gets at least so many tokens a second. Marks are measured points. Values between"
+    " them are not estimated. Dashed lines: TPOT limits of MLPerf Inference for this model, for orientation."
 )
 
 

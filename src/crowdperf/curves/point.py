@@ -86,8 +86,8 @@ class Maker:
             summary = read_run(self.results / "calibration").summary
             if not summary.completed or summary.duration_s <= 0:
                 raise PointError(
-                    f"no sample was answered in the {seconds:g} s of the calibration ({summary.failed} failed); "
-                    f"see {self.results.name}/calibration/report.txt and the log of the server"
+                    f"no sample was answered in the {seconds:g} s of the calibration ({summary.failed} failed). "
+                    f"See {self.results.name}/calibration/report.txt and the log of the server"
                 )
             known = self._note_rate(summary.completed, summary.duration_s)
         return float(known["samples_per_s"])
@@ -128,14 +128,14 @@ def _reasons(inputs: PointInputs, recorded: RecordedRun, derived: Derived | None
     """Why a run is no valid point, without what only the whole curve can show."""
     summary, reasons = recorded.summary, []
     if summary.state != "complete" or not summary.is_complete:
-        reasons.append(f"the client says that the run is not complete (state {summary.state!r})")
+        reasons.append(f"the client reports an incomplete run (state {summary.state!r})")
     if summary.failed > _MAX_FAILED * summary.issued:
         reasons.append(f"{summary.failed} of {summary.issued} samples failed, more than {_MAX_FAILED:.0%}")
     if derived is None:
         reasons.append("no events.jsonl: the steady state cannot be derived")
     else:
         if (span := derived.issue_span_s()) < inputs.floor_s:
-            reasons.append(f"samples were issued for {span:.2f} s; at least {inputs.floor_s:g} s are needed")
+            reasons.append(f"samples were issued for {span:.2f} s, less than the minimum of {inputs.floor_s:g} s")
         if inputs.concurrency and derived.greatest_in_flight != inputs.concurrency:
             reasons.append(f"at most {derived.greatest_in_flight} samples were in flight, not {inputs.concurrency}")
         reasons += [f"events differ: {one}" for one in differences(summary, derived)[:_MAX_DIFFERENCES]]

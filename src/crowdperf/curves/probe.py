@@ -49,7 +49,7 @@ def root_of(url: str) -> str:
     if parts is None:
         raise ValueError(f"--url must be like http://HOST:8000, got {without_login(url)!r}")
     if parts.username or parts.password or parts.query or parts.fragment:
-        raise ValueError("--url must have no user name, password or query; give an API key with --api_key_variable")
+        raise ValueError("--url must have no user name, password or query. Give an API key with --api_key_variable")
     return url.rstrip("/").removesuffix(CALL).removesuffix("/v1").rstrip("/")
 
 
@@ -99,8 +99,8 @@ def probe(url: str, model: str, key_variable: str = "", environment: Mapping[str
             raise ProbeError(f"the environment variable {key_variable} of --api_key_variable is not set")
         if re.search(r"[^\x21-\x7e]", environment[key_variable]):  # not shown: http.client would repeat the key
             raise ProbeError(
-                f"the environment variable {key_variable} holds no API key: allowed are printable ASCII characters "
-                "without spaces and line ends; copy the key again"
+                f"the environment variable {key_variable} does not contain an API key (printable ASCII characters "
+                "without spaces and line ends). Copy the key again"
             )
         headers["Authorization"] = f"Bearer {environment[key_variable]}"
     began_s = time.monotonic()
@@ -121,7 +121,7 @@ def _words(error: Exception, url: str) -> str:
         found, hint = connection_words(error, f"{url}/v1", _WAIT_S)
     else:
         found, hint = str(error) or type(error).__name__, START_HINT.format(f"{url}/v1")
-    return printable(f"{found}; {hint}")
+    return printable(f"{found}. {hint}")
 
 
 def _proxy_notes(url: str) -> tuple[str, ...]:
@@ -135,7 +135,7 @@ def _read(response: http.client.HTTPResponse, until_s: float) -> _Answer:
         said = printable(response.read(_SHOWN).decode("utf-8", "replace"))
         advice = {401: "give the key with --api_key_variable=NAME", 403: "give the key with --api_key_variable=NAME",
                   404: "check --url and --model"}.get(response.status, "check the server's log")  # fmt: skip
-        raise ProbeError(f"the server answers {response.status} {response.reason}: {said}; {advice}")
+        raise ProbeError(f"the server answers {response.status} {response.reason}: {said}. {advice}")
     stream, answer = EventStream(_MAX_BYTES), _Answer()
     while received := response.read1(65536):
         _take_all(answer, stream.feed(received))
@@ -157,14 +157,14 @@ def _take_all(answer: _Answer, events: list[Any]) -> None:
 def _judged(answer: _Answer, model: str, began_s: float, before: tuple[str, ...]) -> Probed:
     """Return what an answer shows; raises ProbeError where the client could not measure it."""
     if not answer.pieces:
-        raise ProbeError("the answer has no streamed token; serve a chat model with streaming")
+        raise ProbeError("the answer has no streamed token. Serve a chat model with streaming")
     if not answer.finish:
         raise ProbeError("the answer ends without a finish_reason: the server, or a proxy before it, cut it off")
     notes = list(before)
     if answer.pieces == 1:
         notes.append("the answer came in one piece: a proxy that buffers makes time to first token meaningless")
     if answer.tokens is None:
-        notes.append("the server reports no usage; the client counts tokens with --tokenizer")
+        notes.append("the server reports no usage, so the client counts tokens with --tokenizer")
     if answer.model and answer.model != model:
         notes.append(f"the server answers as {printable(answer.model)!r}, not {model!r}")
     return Probed(

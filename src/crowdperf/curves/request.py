@@ -120,7 +120,7 @@ class Inputs:
 
     def refusal(self) -> RequestError:
         """All that was found wrong, each once."""
-        return RequestError(with_problems("cannot do what was asked for", tuple(dict.fromkeys(self.problems))))
+        return RequestError(with_problems("these inputs cannot be used", tuple(dict.fromkeys(self.problems))))
 
     def attempt(self, make: Callable[[], _Read]) -> _Read | None:
         """What `make` returns; None, and the problem noted, where it refuses."""
@@ -171,7 +171,7 @@ def _datasets(reader: Inputs, has_accuracy: bool) -> tuple[DatasetSettings, Data
     elif scoring["eval_method"] and scoring["eval_method"] not in _NO_EXTRACTOR:
         found = f"--extractor is missing: --eval_method={scoring['eval_method']} needs one"
         reader.problems.append(f"{found}, such as {', '.join(_EXTRACTORS)}")
-    reader.needed("accuracy_dataset", "the file with the answers; or --accuracy=none")
+    reader.needed("accuracy_dataset", "the file with the answers, or --accuracy=none")
     accuracy = _dataset(reader, "accuracy_dataset", columns, scoring)
     if accuracy.name == performance.name:
         accuracy = DatasetSettings(name=f"{accuracy.name}_accuracy", path=accuracy.path, columns=columns,
@@ -237,7 +237,7 @@ def _settings(reader: Inputs, model: str, seeds: SeedSet, datasets: tuple[Datase
               ) -> ClientSettings:  # fmt: skip
     key = reader.text("api_key_variable") or (DEFAULT_KEY_VARIABLE if os.environ.get(DEFAULT_KEY_VARIABLE) else "")
     if key and not _VARIABLE.fullmatch(key):
-        reader.problems.append("--api_key_variable must be the name of an environment variable (what was given is not "
+        reader.problems.append("--api_key_variable must be the name of an environment variable (the given value is not "
                                "shown: it may be the key itself)")  # fmt: skip
     url = reader.values["url"] or os.environ.get(DEFAULT_URL_VARIABLE, "").strip()
     if not url:

@@ -112,7 +112,7 @@ class ImageSet:
         if env.get(key_of(self.name, "IS_WITH_CALIBRATION")) == "yes" and (is_synthetic or path is not None):
             return failure(
                 "_calibration downloads images in addition to those of _download",
-                "hint: omit it; your own copy needs them in the folder given in README.md of calibrate-ml-model",
+                "hint: omit it. Your own copy needs them in the folder given in README.md of calibrate-ml-model",
             )
         if is_synthetic:
             env[work_key], env[folder_key] = "synthetic", str(Path.cwd() / self.name)

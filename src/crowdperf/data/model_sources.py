@@ -139,7 +139,7 @@ class Model:
             if asked == PUBLISHED:
                 self._plan_published(env, path)
             else:
-                refuse_beside(path, "made weights")
+                refuse_beside(path, "synthetic weights")
             if asked == TINY:
                 hint = "use the published weights" if self.beside else "use _synthetic, whose weights are random"
                 require_room("standins", f"{self.architecture} with _tiny", hint)

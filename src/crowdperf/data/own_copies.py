@@ -111,15 +111,15 @@ def choose(copy_of: str, copies: Sequence[OwnCopy]) -> CopyChoice:
         gone = fitting[0]
         raise DataError(
             f"{gone.path}, registered on {gone.day} as your own copy of {copy_of}, is gone",
-            f"--path=FOLDER sets its new place; cm rm cache {gone.entry} removes the registration",
+            f"--path=FOLDER sets its new place, and cm rm cache {gone.entry} removes the registration",
         )
     if not there:
         return CopyChoice(None, _others_text(copy_of, others))
     unchanged = [copy for copy in there if _is_unchanged(copy)]
     chosen = (unchanged or there)[0]
-    state = "" if unchanged else "; it was changed since, so it is checked again"
+    state = "" if unchanged else ", changed since and therefore checked again"
     rest = [f"{copy.path} ({copy.day})" for copy in there if copy != chosen]
-    more = f"; also registered: {', '.join(rest)}; --path=FOLDER chooses another" if rest else ""
+    more = f" (also registered: {', '.join(rest)}. --path=FOLDER selects another)" if rest else ""
     return CopyChoice(chosen.path, f"{copy_of}: your own copy {chosen.path}, registered on {chosen.day}{state}{more}")
 
 

@@ -152,7 +152,7 @@ def _is_close(value: float | None, follows: float | None) -> bool:
 
 
 def _shown(value: float | None) -> str:
-    return "no figure" if value is None else f"{value:g}"
+    return "no value" if value is None else f"{value:g}"
 
 
 @rule("E9", "Accuracy results are complete.", POINT_RULES)

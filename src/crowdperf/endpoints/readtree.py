@@ -76,7 +76,7 @@ def tree_of_curve(folder: Path) -> tuple[Path, dict[str, Path]]:
         return submissions_of(folder)[0], {}
     found = sorted((folder / TREE).glob("*/*/results"))
     if not found:
-        raise NoTree(f"{folder / TREE} has no submission; first rerun the command to finish the curve")
+        raise NoTree(f"{folder / TREE} has no submission. First rerun the command to finish the curve")
     samples: dict[str, Path] = {}
     for row in (read_object(folder / CURVE) or {}).get("points", []):
         results = folder / "points" / str(row.get("id")) / "results"

@@ -21,7 +21,9 @@ def list_rules() -> str:
         since = f" since {rule.since}" if rule.since else ""
         until = f" until {rule.until}" if rule.until else ""
         head = f"{rule.identity} ({rule.severity.value}{since}{until}){where} {rule.text}"
-        lines.append(f"{head}\n    source: {rule.source}; made by: {rule.step.value}\n    tried: {evidence_of(rule)}")
+        lines.append(
+            f"{head}\n    source: {rule.source}\n    made by: {rule.step.value}\n    tried: {evidence_of(rule)}"
+        )
     return "\n".join(lines) + "\n"
 
 

@@ -64,7 +64,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", required=True, help=f"round of the submission: {', '.join(ROUNDS)}")
     parser.add_argument("--submitter", help="only this submitter")
     parser.add_argument("--expected_results", type=int, metavar="N", help="refuse any other number of results")
-    parser.add_argument("--allow_synthetic", action="store_true", help="to test a pipeline; shown in the verdict")
+    parser.add_argument("--allow_synthetic", action="store_true", help="to test a pipeline (shown in the verdict)")
     parser.add_argument("--infer_scenarios", action="store_true", help="accept legal inference between scenarios")
     parser.add_argument("--rehearsal", action="store_true", help="judge the tree of a rehearsal: short runs")
     parser.add_argument("--backup_dir", type=Path, metavar="DIR", help="whole accuracy logs, to compare hashes with")

@@ -101,7 +101,7 @@ def read_bytes(listing: Listing, path: str, limit: int = READ_LIMIT_BYTES) -> by
     """Return what a file of the listing holds, or the words that say why it cannot be read."""
     size = listing.sizes[path]
     if size > limit:
-        return f"{size} bytes, more than the limit of {limit} for this file of a submission; not read"
+        return f"{size} bytes, more than the limit of {limit} for this file of a submission, so it was not read"
     try:
         return (listing.root / path).read_bytes()
     except OSError as error:

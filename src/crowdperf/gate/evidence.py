@@ -29,21 +29,21 @@ EXCEPTIONS: Mapping[str, str] = {
     "ACC-005": _SMALL,
     "ACC-010": "three results of one submitter with the hash of a log that was cut already",
     "ACC-013": _PICTURES,
-    "ACC-014": f"{_PART}; two with the performance run's",
-    "ACC-015": "the published repository has no pictures; the checker of the round refuses the same 40 results",
+    "ACC-014": f"{_PART}, two with the performance run's",
+    "ACC-015": "the published repository has no pictures, and the checker of the round refuses the same 40 results",
     "ACC-018": _PART,
     "ACC-019": _SMALL,
-    "ACC-020": f"{_HUNDRED}; {_SMALL}",
+    "ACC-020": f"{_HUNDRED}, {_SMALL}",
     "ACC-025": _PART,
     "IDENT-001": _TEST01,
-    "IDENT-007": f"{_CUT}; {_PART}",
+    "IDENT-007": f"{_CUT}, {_PART}",
     "LG-002": "one result whose LoadGen had one changed source",
     "PRIV-001": "a token of a service",
     "RUN-001": _ABSENT,
     "RUN-022": _ABSENT,
     "SUM-002": _TEST01,
     "SUM-004": _TEST01,
-    "SUM-005": "four accuracy runs with an error that was removed from the detail log but not from the summary; "
+    "SUM-005": "four accuracy runs with an error that was removed from the detail log but not from the summary, "
     f"{_TEST01}",
     "TEST-007": _TEST01,
     "TEST-008": "one TEST01 that is a third slower than its run",
@@ -51,7 +51,7 @@ EXCEPTIONS: Mapping[str, str] = {
     "TEST-010": _PART,
     "TEST-011": "TEST06 of twelve results without a logged answer",
     "TEST-013": _CUT,
-    "TEST-023": "one verdict of TEST01 that counts 113 responses; LoadGen logs 114",
+    "TEST-023": "one verdict of TEST01 that counts 113 responses where LoadGen logs 114",
 }
 """What the refused results of the round really have, by rule: nothing that the rules allow."""
 

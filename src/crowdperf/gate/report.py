@@ -48,7 +48,7 @@ def _lines(verdict: Verdict, root: str) -> Iterator[str]:
         findings = tuple(one for one in findings if one.severity is Severity.ERROR)
     if not verdict.is_rehearsal and _is_of_rehearsal(verdict):
         yield f"{root}: {REHEARSAL_LABEL}: every result of this tree is of runs that no submission may have"
-        yield "hint: make the runs without --rehearsal; to judge a rehearsal's tree, add --rehearsal to this command"
+        yield "hint: rerun without --rehearsal. To check a rehearsal's tree, add --rehearsal to this command"
         findings = ()
     for finding in findings[:SHOWN_FINDINGS]:
         where = finding.path or "(the tree)"
@@ -61,7 +61,7 @@ def _lines(verdict: Verdict, root: str) -> Iterator[str]:
         yield f"  made by: {finding.step}"
         yield f"  hint: {finding.fix}"
     if len(findings) > SHOWN_FINDINGS:
-        yield f"and {len(findings) - SHOWN_FINDINGS} more findings; --format=json shows all of them"
+        yield f"and {len(findings) - SHOWN_FINDINGS} more findings (--format=json shows all of them)"
     warnings = sum(finding.severity is Severity.WARNING for finding in verdict.findings)
     good = sum(result.is_accepted for result in verdict.results)
     yield f"{root}: round {verdict.round_name}, {good} of {len(verdict.results)} results good, {warnings} warnings"
@@ -81,4 +81,4 @@ def _notes(notes: tuple[Finding, ...]) -> Iterator[str]:
     for rule in dict.fromkeys(note.rule for note in notes):
         first, *others = (note for note in notes if note.rule == rule)
         places = f", and {len(others)} more" if others else ""
-        yield f"rehearsal {rule}: {first.text} (found {first.found}; allowed {first.allowed}{places})"
+        yield f"rehearsal {rule}: {first.text} (found {first.found}, allowed {first.allowed}{places})"

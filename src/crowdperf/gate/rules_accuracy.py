@@ -25,7 +25,7 @@ CUT = "\n\n...\n\n"
 _NUMBERS = re.compile(r'(?:"seq_id"\s*:\s*([0-9]{1,18}),\s*)?"qsl_idx"\s*:\s*([0-9]+)')
 """Between the beginning and the end of a log that was cut."""
 _SAMPLE_IDS = (
-    "text_to_image/tools/sample_ids.txt of mlcommons/inference b66003e1; the checker's own list ends with v6.0"
+    "text_to_image/tools/sample_ids.txt of mlcommons/inference b66003e1 (the checker's own list ends with v6.0)"
 )
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 

@@ -50,7 +50,7 @@ def _seconds(log: LogView) -> tuple[float, float] | None:
 _BY_CLOCK = "from generated_query_count to power_end by the log's own clock"
 
 
-@performance_rule("TIME-002", "The run lies between generating its queries and its end by the log's clock.")
+@performance_rule("TIME-002", "The run is between generating its queries and its end by the log's clock.")
 def run_fits_clock(log: LogView) -> Iterator[Violation]:
     found = _seconds(log)
     if found is not None and found[0] > found[1] + STAMPS_S:

@@ -61,7 +61,7 @@ def _of_summary(view: EndpointsView, name: str, found: str, allowed: str) -> Vio
 def model_is_allowed(view: EndpointsView) -> Iterator[Violation]:
     table, models = view.table, view.scenario.tree.round.models.values()
     if table is not None and not table.may_be_endpoints:
-        allowed = f"LoadGen's logs; from endpoints: {', '.join(one.name for one in models if one.may_be_endpoints)}"
+        allowed = f"LoadGen's logs, or from endpoints: {', '.join(one.name for one in models if one.may_be_endpoints)}"
         yield Violation(path=view.scenario.folder, found=f"{table.name} without LoadGen's logs", allowed=allowed)
 
 

@@ -100,7 +100,7 @@ def server_rates_follow(log: LogView) -> Iterator[Violation]:
     if not least_ns / SECOND_NS - slack_s <= done_s - last_s <= greatest_ns / SECOND_NS + slack_s:
         yield contradiction(log, keys[0], text, "the last query done within the latencies of the run")
     elif elapsed_s is not None and not done_s - slack_s <= elapsed_s <= last_s + greatest_ns / SECOND_NS + slack_s:
-        text += f"; from power_begin to power_end {elapsed_s:.3f} s"
+        text += f", from power_begin to power_end {elapsed_s:.3f} s"
         yield contradiction(log, keys[0], text, "a run as long as its queries")
 
 

@@ -106,14 +106,14 @@ def is_no_rehearsal(scenario: ScenarioView) -> Iterator[Violation]:
 @rule("SYN-006", Scope.SCENARIO, "A closed result is of the published weights and the benchmark's data.", source=OURS,
       divisions=CLOSED)  # fmt: skip
 def is_of_published_weights(scenario: ScenarioView) -> Iterator[Violation]:
-    allowed = "the published weights; custom models belong in the open division"
+    allowed = "the published weights (custom models belong in the open division)"
     own = scenario.measurements.fields.get(OWN_KEY)
     said = parse(own.get("provenance")) if isinstance(own, dict) else None
     if said is not None and said.model == OWN:
         found, line = f"{OWN_KEY}.provenance.model = {shown(said.model)}", scenario.measurements.line_of("provenance")
         yield Violation(path=scenario.measurements.path, found=found, allowed=allowed, line=line)
     yield from _labelled(scenario, OWN_MODEL_LABEL, allowed)
-    yield from _labelled(scenario, OWN_DATA_LABEL, "the benchmark's data; one's own belongs into the open division")
+    yield from _labelled(scenario, OWN_DATA_LABEL, "the benchmark's data (your own data belongs in the open division)")
 
 
 def _labelled(scenario: ScenarioView, label: str, allowed: str) -> Iterator[Violation]:
@@ -165,7 +165,7 @@ def _private_in(path: str, leaks: Sequence[Leak], known: PrivateNames) -> Iterat
             found = f"{leak.kind.value}: {leak.excerpt}{_more(len(some)) if is_last else ''}"
             severity = None if is_certain else Severity.WARNING
             yield Violation(
-                path=masked(path, known), found=found, allowed="nothing private", line=leak.line, severity=severity
+                path=masked(path, known), found=found, allowed="no private data", line=leak.line, severity=severity
             )
 
 

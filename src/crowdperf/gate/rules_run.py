@@ -31,7 +31,7 @@ POWER = ("spl.txt",)
 _POWER_FILES = ("client.json", "client.log", "ptd_logs.txt", "server.json", "server.log")
 BY_FOLDER = (
     "MLPerf inference rules (inference_policies ac93e89, inference_rules.adoc, table of benchmarks): the limits of the "
-    "folder's scenario; the checker judges an Interactive run of LoadGen by those of Server"
+    "folder's scenario. The checker judges an Interactive run of LoadGen by those of Server"
 )
 _EMPTY_LOG_BYTES = 16
 """LoadGen writes four: 1,427 of 1,430 published logs beside a performance run."""
@@ -98,7 +98,7 @@ def has_no_errors(run: RunView) -> Iterator[Violation]:
 def has_seeds(run: RunView) -> Iterator[Violation]:
     if not run.detail.is_usable or run.test in _OTHER_SEEDS:
         return
-    yield from other_seeds(run.detail, run.scenario.tree.round, "; each round has its own LoadGen builds")
+    yield from other_seeds(run.detail, run.scenario.tree.round, ", and each round has its own LoadGen builds")
 
 
 @rule("RUN-008", Scope.RUN, "Enough different samples were in memory.", source=BOTH)

@@ -115,7 +115,7 @@ def has_one_score(scenario: ScenarioView) -> Iterator[Violation]:
             )
 
 
-@rule("ACC-024", Scope.SCENARIO, "Every score reaches the rules' target where the checker has another one.",
+@rule("ACC-024", Scope.SCENARIO, "Every score reaches the rules' target if the checker has another one.",
       source=RULES_TEXT, divisions=CLOSED)  # fmt: skip
 def reaches_rules_targets(scenario: ScenarioView) -> Iterator[Violation]:
     table, source = scenario.model.table, scenario.accuracy_text

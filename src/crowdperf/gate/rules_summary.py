@@ -224,7 +224,7 @@ def counts_same_messages(run: RunView) -> Iterator[Violation]:
         counts = {"warning": log.warning_count, "error": log.error_count}
         found = {kind.lower(): number for number, kind in _COUNTED.findall(run.summary.text)}
         for kind, count in counts.items():
-            written = found.get(kind, "none said").lower()
+            written = found.get(kind, "none reported").lower()
             if written != (str(count) if count else "no"):
                 line = run.summary.line_of("encountered")
                 allowed = f"{count or 'no'}: the messages of the detail log"

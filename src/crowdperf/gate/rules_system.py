@@ -401,7 +401,7 @@ def description_is_unique(system: SystemView) -> Iterator[Violation]:
 
 def _doubled(document: JsonFile) -> Iterator[Violation]:
     if document.doubled:
-        found = f"two values of {shown(document.doubled)}; readers use the first or the last"
+        found = f"two values of {shown(document.doubled)}, of which readers use the first or the last"
         yield Violation(path=document.path, found=found, allowed="one", line=document.line_of(document.doubled))
 
 

@@ -127,9 +127,9 @@ def stopping_arithmetic_holds(log: LogView) -> Iterator[Violation]:
         discarded, processed = _first(_DISCARDED, text), _first(_PROCESSED, text)
         if discarded is not None and discarded != limit - 1:
             queries = given(log, "result_query_count", "effective_target_latency_percentile")
-            yield contradiction(log, key, f"would discard {discarded}; {queries}", f"discards {max(0, limit - 1)}")
+            yield contradiction(log, key, f"would discard {discarded}, {queries}", f"discards {max(0, limit - 1)}")
         if processed is not None and processed != found[0]:
-            yield contradiction(log, key, f"processed {processed}; {given(log, 'result_query_count')}", "as many")
+            yield contradiction(log, key, f"processed {processed}, {given(log, 'result_query_count')}", "as many")
 
 
 def _first(pattern: re.Pattern[str], text: str | None) -> int | None:

@@ -29,14 +29,14 @@ def _run_json(arguments: Sequence[str]) -> Path:
         prog="python3 -m crowdperf.harness", usage="%(prog)s [score] run.json | preprocess --help", description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    parser.add_argument("run_json", type=Path, help="the request; its keys are in crowdperf/harness/runner/config.py")
+    parser.add_argument("run_json", type=Path, help="the request (its keys are in crowdperf/harness/runner/config.py)")
     path: Path = parser.parse_args(arguments).run_json
     return path
 
 
 def tell_result(result: Mapping[str, Json]) -> str:
     """Return one line about a finished run, with the label of its result; an accuracy run has none."""
-    metric, counts, figure, label = result["metric"], result["sample_counts"], "", f"; {result['label']}"
+    metric, counts, figure, label = result["metric"], result["sample_counts"], "", f", {result['label']}"
     if isinstance(metric, Mapping):
         chosen = f" {chosen_rate_text(result)}" if has_chosen_rate(result) else ""
         figure = f"{metric['name']} {metric['value']:.6g} {metric['unit']}{chosen}, "

@@ -23,7 +23,7 @@ except ImportError:
 logger = logging.getLogger(__name__)
 
 POLL_S = 0.1
-UNGUARDED = "this system has no flock(2): two runs in one folder are not protected from each other; run one at a time"
+UNGUARDED = "this system has no flock(2): two runs in one folder are not protected from each other. Run one at a time"
 
 
 @contextlib.contextmanager

@@ -330,7 +330,7 @@ def history_plot(title: str, rows: Sequence[tuple[str, Sequence[float]]], unit: 
             for place, value in enumerate(values):  # side by side in turn, so that equal ones are seen
                 aside = wide * ((place % 5) - min(len(values) - 1, 4) / 2) / 2
                 drawing.mark(0, x + aside, up.at(value), f"{version}: {quantity(value)} {unit}", 3.5)
-        return drawing.svg(title, f"{said}; {unit}")
+        return drawing.svg(title, f"{said}, {unit}")
 
     return fit(draw)
 

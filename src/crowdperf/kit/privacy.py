@@ -252,7 +252,7 @@ def _places(text: SearchedText, known: PrivateNames) -> int:
 
 
 def _not_searched(line: int, budget: Budget) -> Leak:
-    excerpt = f"more than {budget.most} places that could be secrets; not searched from here on"
+    excerpt = f"more than {budget.most} places that could be secrets, so the search ended here"
     return Leak(line=line, kind=Kind.NOT_SEARCHED, excerpt=excerpt)
 
 

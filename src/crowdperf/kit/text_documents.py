@@ -56,7 +56,7 @@ def utf8_text(content: bytes) -> str:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         found = f"byte 0x{content[error.start]:02x} in line {line}"
-        raise ValueError(f"no UTF-8 text ({found}); save it as UTF-8") from None
+        raise ValueError(f"not UTF-8 text ({found}). Save it as UTF-8") from None
 
 
 def json_for_yaml(text: str) -> str:

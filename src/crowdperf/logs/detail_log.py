@@ -174,7 +174,7 @@ class DetailLog:
             number, end = number + 1, text.find("\n", start)
             end = size if end < 0 else end
             if most_lines is not None and number > most_lines:
-                raise DamagedLine(number, f"more than {most_lines} lines; not read further")
+                raise DamagedLine(number, f"more than {most_lines} lines, so the rest was not read")
             event, head = None, head_of(text, start, end)
             if head is not None:
                 # What is between head and tail is the value, if it is one JSON value to its end: then the message has

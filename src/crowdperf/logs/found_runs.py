@@ -90,7 +90,7 @@ def place_of(root: Path, folder: Path) -> FoundRun | Misplaced:
     try:
         scenario = parse_scenario(parts[-1])
     except UnknownName as error:
-        return Misplaced(relative, f"{parts[-1]!r} is not a scenario; {error}")
+        return Misplaced(relative, f"{parts[-1]!r} is not a scenario: {error}")
     return FoundRun(
         paths=paths,
         relative=relative,

@@ -107,7 +107,7 @@ def make_run_id(started: datetime, model: str, backend: str, device: str) -> str
     Raises ValueError for a naive time or a name that is no safe part of a folder name.
     """
     if started.tzinfo is None:
-        raise ValueError(f"the start time {started.isoformat()} has no time zone; give one, for example UTC")
+        raise ValueError(f"the start time {started.isoformat()} has no time zone. Add one, for example UTC")
     for kind, part in (("model", model), ("backend", backend), ("device", device)):
         if not _SAFE_PART.fullmatch(part):
             allowed = "letters, digits, dot, underscore, hyphen"

@@ -247,7 +247,7 @@ def read_results(root: Path) -> Results:
 def compare(row: Row) -> Comparison:
     """Set a row's figure beside published ones of the same system."""
     if row.shown is None or row.shown.figure is None:
-        return Comparison((), "no figure")
+        return Comparison((), "no value")
     if row.label:
         return Comparison((), f"not compared: {row.label}")
     if not row.shown.is_valid:

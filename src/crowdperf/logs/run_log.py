@@ -271,7 +271,9 @@ def _effective(values: Values) -> EffectiveSettings:
 def _scenario_and_mode(values: Values) -> tuple[Scenario, Mode]:
     mode_text = values.text("effective_test_mode")
     if mode_text not in _MODES:
-        raise LogError(f"test mode {mode_text!r} of the detail log is not read here; read are: {', '.join(_MODES)}")
+        raise LogError(
+            f"test mode {mode_text!r} of the detail log is not supported here. Supported: {', '.join(_MODES)}"
+        )
     try:
         return parse_scenario(values.text("effective_scenario")), _MODES[mode_text]
     except UnknownName as error:
@@ -372,7 +374,9 @@ def _read(path: Path) -> str:
     try:
         return given_bytes(path).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
     except OSError as error:
-        why = f"{error.strerror}; did the run start at all?" if isinstance(error, FileNotFoundError) else error.strerror
+        why = (
+            f"{error.strerror} (did the run start at all?)" if isinstance(error, FileNotFoundError) else error.strerror
+        )
         raise LogError(f"cannot read LoadGen's log {path}: {why}") from error
     except UnicodeDecodeError as error:
         raise LogError(f"{path} is not UTF-8 text (byte {error.start}): damaged on disk or by a copy") from error

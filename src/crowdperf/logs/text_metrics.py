@@ -58,7 +58,7 @@ def answers_text(text: Mapping[str, Any]) -> str:
     parts = ", ".join(f"p{name} {length:,}" for name, length in lengths["percentiles"].items())
     reasons = ", ".join(f"{name} {count:,}" for name, count in ended.items())
     size = f"{lengths['min']:,} to {lengths['max']:,} tokens, {lengths['mean']:,.1f} on average ({parts})"
-    return f"{tally['completed']:,} answers of {size}; ended by {reasons}"
+    return f"{tally['completed']:,} answers of {size}, ended by {reasons}"
 
 
 def _by_kind(counts: Mapping[str, Any]) -> str:
@@ -79,7 +79,7 @@ def measured_text(text: Mapping[str, Any]) -> str:
         return counts
     whole = ", whole answers without streaming" if _value(engine, "streamed") is False else ""
     server = f"model {_value(engine, 'model')} at {urlsplit(str(url)).netloc}"
-    return f"measured: {server}, API {_value(engine, 'api')} (prompts as {_value(engine, 'prompt')}){whole}; {counts}"
+    return f"measured: {server}, API {_value(engine, 'api')} (prompts as {_value(engine, 'prompt')}){whole}, {counts}"
 
 
 def _has_counts(text: Mapping[str, Any]) -> bool:

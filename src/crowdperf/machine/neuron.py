@@ -105,5 +105,5 @@ def missing(machine: Machine) -> str:
     return (
         f"{what} has no AWS Neuron device: no /dev/neuron*, no Inferentia chip on the bus. It needs an EC2 instance "
         "inf1 or inf2, the driver aws-neuronx-dkms, and torch-neuron (Inf1) or torch-neuronx (Inf2) from "
-        f"{INDEX}; {ARCHIVED}"
+        f"{INDEX}. {ARCHIVED}"
     )

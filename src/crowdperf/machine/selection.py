@@ -55,7 +55,7 @@ def choose(name: str, start: Path) -> Chosen:
     except (OSError, ValueError) as error:
         raise MachineError(
             f"{folder / 'machine.json'} cannot be read: {error}\n"
-            "  hint: it is a JSON object with note, environment, user, disks and commands; see src/crowdperf/machine"
+            "  hint: it is a JSON object with note, environment, user, disks and commands (see src/crowdperf/machine)"
         ) from error
 
 

@@ -58,11 +58,11 @@ def software_rows(system: System) -> list[tuple[str, str]]:
     driver = system.driver
     newest = f", runs CUDA up to {driver.cuda_version}" if driver.cuda_version else ""
     state = f"{driver.version or 'version not reported'}{newest}" if driver.version or driver.gpus else "none"
-    rows = [("driver", f"{state}; nvidia-smi says: {driver.trouble}" if driver.trouble else state)]
+    rows = [("driver", f"{state}, nvidia-smi says: {driver.trouble}" if driver.trouble else state)]
     rows.append(("fabric manager", system.fabric_manager or ("none" if system.nvswitches else "")))
     for kit in system.cuda:
         place = f"number {kit.path_rank} on PATH" if kit.path_rank else "not on PATH"
-        rows.append(("CUDA", f"{kit.version} in {kit.home} ({kit.version_source}; {place})"))
+        rows.append(("CUDA", f"{kit.version} in {kit.home} ({kit.version_source}, {place})"))
     rows += [("cuDNN", f"{library.version} in {library.lib or library.include}") for library in system.cudnn]
     rows += [("TensorRT", f"{library.version} in {library.lib or library.include}") for library in system.tensorrt]
     if system.python:

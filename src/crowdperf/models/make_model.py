@@ -141,8 +141,8 @@ def require_memory(request: ModelRequest, network: str) -> None:
     free = free_memory_bytes()
     if free is not None and needed > free:
         raise HarnessError(
-            f"making network {network} of {request.architecture} needs about {needed / 2**30:.1f} GiB of memory; "
-            f"{free / 2**30:.1f} GiB are free",
+            f"making network {network} of {request.architecture} needs about {needed / 2**30:.1f} GiB of memory, "
+            f"but {free / 2**30:.1f} GiB are free",
             "use the variation _tiny, or a machine with more memory",
         )
 

@@ -60,7 +60,7 @@ def load_weights(module: nn.Module, network: str, state: Mapping[str, torch.Tens
     missing = sorted(needed - best.keys())
     if missing:
         raise HarnessError(
-            f"the weights are missing {_some(missing)} of network {network}; they have {_some(sorted(best))}",
+            f"the weights are missing {_some(missing)} of network {network}. They have {_some(sorted(best))}",
             "use the published checkpoint given in the recipe's README",
         )
     wrong = [

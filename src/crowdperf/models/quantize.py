@@ -109,14 +109,14 @@ def quantize(task: Task) -> Path:
 def _check(task: Task, facts: ModelFacts) -> None:
     if task.precision not in PRECISIONS or task.method not in METHODS:
         raise HarnessError(
-            f"precision {task.precision!r}, method {task.method!r}; allowed: {', '.join(PRECISIONS)}; "
-            f"{', '.join(METHODS)}",
+            f"precision {task.precision!r}, method {task.method!r}; allowed: {', '.join(PRECISIONS)} "
+            f"and {', '.join(METHODS)}",
             "bf16 does not need a separate file: use backend pytorch",
         )
     if facts.framework != "onnx" or facts.precision != "fp32":
         raise HarnessError(
-            f"{task.model_info} describes a {facts.precision} model for {facts.framework}; only fp32 ONNX models can "
-            "be lowered",
+            f"{task.model_info} describes a {facts.precision} model for {facts.framework}, but only fp32 ONNX models "
+            "can be lowered",
             "use the model's variation _onnx",
         )
     for network, file in facts.files.items():

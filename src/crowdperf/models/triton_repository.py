@@ -104,7 +104,9 @@ def generate(asked: argparse.Namespace) -> Path:
     facts = read_model_facts(None, asked.model_info)
     is_neuron = facts.engine.get("runs_with") in layout.LIBRARIES
     if not is_neuron and facts.framework != "onnx":
-        raise HarnessError(f"{asked.model_info} describes a model for {facts.framework}; the server runs ONNX files")
+        raise HarnessError(
+            f"{asked.model_info} describes a model for {facts.framework}, but the server runs ONNX files"
+        )
     _require_known(asked.model, str(facts.framework) if is_neuron else "triton")
     network = repository.require_servable(asked.model, load_model(asked.model).open_model(facts).networks)
     write = _write_neuron if is_neuron else _write_onnx

@@ -99,7 +99,7 @@ def misfit(backend: str, benchmark: str, device: str, precision: str = "") -> st
     if known is not None and record.is_text != (known.generation is not None):
         fitting = ", ".join(name for name, one in BACKENDS.items() if one.is_text != record.is_text)
         words = "it answers prompts with texts" if record.is_text else "it runs networks on tensors"
-        reasons[benchmark] = f"{words}; supported backends: {fitting}"
+        reasons[benchmark] = f"{words} (supported backends: {fitting})"
     elif known is not None and known.name not in benchmarks_on(backend):
         reasons[benchmark] = f"it runs {', '.join(benchmarks_on(backend))}"
     return "; ".join(f"backend {backend} cannot run {what}: {why}" for what, why in reasons.items() if why)

@@ -107,7 +107,7 @@ def audit_values(test: str, benchmark: str, loadgen_version: str, sample_count: 
 
 def audit_text(values: Mapping[str, int]) -> str:
     """Return the content of an audit.config. LoadGen looks its keys up as those of model `*`."""
-    head = "# Settings of an MLPerf compliance test; LoadGen reads them once, right before the test.\n"
+    head = "# Settings of an MLPerf compliance test. LoadGen reads them once, right before the test.\n"
     return head + "".join(f"*.*.{key} = {value}\n" for key, value in values.items())
 
 

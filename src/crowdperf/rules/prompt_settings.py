@@ -69,7 +69,7 @@ class PromptSettings:
         if record is None or not record.is_text:
             can = ", ".join(name for name, one in BACKENDS.items() if one.is_text)
             words = f"only for backends that answer prompts: {can}"
-            return {name: f"found {str(getattr(self, name))!r}; {words}" for name in named if name != TIMEOUT}
+            return {name: f"found {str(getattr(self, name))!r}, {words}" for name in named if name != TIMEOUT}
         if record.is_remote:
             return self._endpoint_problems()
         words = f"only applies to --backend=endpoint, not to {backend!r}"
@@ -115,8 +115,8 @@ def _url_problem(url: str) -> str:
     if parts is None:
         return "allowed: the URL of a server, such as http://HOST:8000/v1"
     if parts.username is not None or parts.password is not None:
-        return f"it contains a user or a password; name the variable that has the key with --{KEY_VARIABLE}"
-    return f"found {url!r}; a URL without ? and #" if parts.query or parts.fragment else ""
+        return f"it contains a user or a password. Name the variable with the key by --{KEY_VARIABLE}"
+    return f"found {url!r}, expected a URL without ? and #" if parts.query or parts.fragment else ""
 
 
 def chat_problem(model: str, api: str | None) -> str:
@@ -124,8 +124,8 @@ def chat_problem(model: str, api: str | None) -> str:
     if api != "chat" or has_messages(model):
         return ""
     return (
-        f"found 'chat'; the prompts of {model} are tokens that already contain the chat template; only the form "
-        f"completions accepts them; {WITH_MESSAGES}"
+        f"found 'chat', but the prompts of {model} are tokens that already contain the chat template, which only "
+        f"the form completions accepts. {WITH_MESSAGES}"
     )
 
 

@@ -43,6 +43,6 @@ def length_note(queries: int, fewest: int, query_s: float, at_least_s: float) ->
     if queries < fewest:
         found.append(
             f"a test run sends {queries:,} of the {fewest:,} queries that early stopping needs, so it is likely to end "
-            f"INVALID; all of them need about {duration_text(fewest * query_s)}: --min_query_count={fewest}"
+            f"INVALID. All of them need about {duration_text(fewest * query_s)}: --min_query_count={fewest}"
         )
     return "; ".join(found)

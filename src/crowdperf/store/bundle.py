@@ -126,7 +126,7 @@ def _content(path: Path, sender: Sender) -> tuple[bytes, tuple[str, ...]] | None
     if not path.is_file():
         return None
     if path.stat().st_size > _LONGEST_JSON:
-        raise NothingToShare(f"{path} has {path.stat().st_size} bytes; at most {_LONGEST_JSON} can be sent")
+        raise NothingToShare(f"{path} has {path.stat().st_size} bytes, but at most {_LONGEST_JSON} can be sent")
     content = path.read_bytes()
     if path.name in LOGS:
         return content, ()
@@ -181,7 +181,7 @@ def make_bundle(folder: Path, key: SigningKey, alias: str = "", sender: Sender |
     run_id = str(results.get("run_id", ""))
     made = _MADE.match(run_id)
     if not _RUN_ID.fullmatch(run_id):
-        raise NothingToShare(f"{folder / OF_CALL[0]} has the run_id {run_id!r}; it must be the folder name of the run")
+        raise NothingToShare(f"{folder / OF_CALL[0]} has the run_id {run_id!r}, expected the folder name of the run")
     environment = json.loads(contents.get(OF_CALL[1], b"{}"))
     manifest = Manifest(
         run_id=run_id,
@@ -329,4 +329,4 @@ def _wrong_contents(manifest: Manifest, members: RunFiles, limits: Limits) -> It
                 expected = ", ".join(sorted(KEYS_OF[name]))
                 yield Problem(rule="FIELD", file=path, found=f"a field {unknown[0][:80]!r}", expected=expected)
         for leak in find_private(path, content)[:3]:
-            yield Problem(rule="PRIVATE", file=path, found=leak, expected="nothing private")
+            yield Problem(rule="PRIVATE", file=path, found=leak, expected="no private data")

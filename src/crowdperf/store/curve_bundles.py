@@ -74,7 +74,7 @@ def members_of(folder: Path, sender: Sender, *, with_events: bool) -> Iterator[M
     if not samples:
         raise NoCurve(
             f"--with_events: {folder} has no samples next to its points\n"
-            "hint: use the output folder of run,mlperf,curve; a tree of --from_recorded has no samples"
+            "hint: use the output folder of run,mlperf,curve (a tree of --from_recorded has no samples)"
         )
     for place in sorted(names):
         path = samples.get(place.rpartition("/")[2])

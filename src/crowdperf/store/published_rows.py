@@ -66,7 +66,7 @@ def metric_of(unit: str) -> tuple[Metric, float, str]:
     is_rate = unit.strip().endswith("/s")
     known = ", ".join(_UNITS)
     direction = "a greater" if is_rate else "a smaller"
-    note = f"Units {unit!r} is not known ({known}); assuming {direction} is better"
+    note = f"Units {unit!r} is not known ({known}), assuming {direction} is better"
     return Metric(name=unit.strip() or "figure", unit=unit.strip(), higher_is_better=is_rate), 1.0, note
 
 

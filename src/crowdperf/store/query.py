@@ -187,12 +187,12 @@ def _place(sort: Sort, after: str) -> tuple[Any, int]:
         content = json.loads(base64.urlsafe_b64decode(after + "=" * (-len(after) % 4)))
         by, descending, value, seq = content
     except (ValueError, TypeError, binascii.Error, RecursionError) as error:
-        raise BadQuery("this is not a place in a list of results; begin at the first page") from error
+        raise BadQuery("this is not a place in a list of results. Begin at the first page") from error
     kind = float | int if sort.by in ("value", "added") else str
     if (by, descending) != (sort.by, sort.descending) or not isinstance(value, kind) or type(seq) is not int:
-        raise BadQuery("the place is of a list in another order; begin at the first page")
+        raise BadQuery("the place belongs to a list in another order. Begin at the first page")
     if (isinstance(value, int) and not -(2**53) < value < 2**53) or not 0 <= seq < 2**53:
-        raise BadQuery("this is not a place in a list of results; begin at the first page")
+        raise BadQuery("this is not a place in a list of results. Begin at the first page")
     return value, seq
 
 

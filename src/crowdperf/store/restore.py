@@ -24,7 +24,7 @@ def unvouched(new: NewResult) -> NewResult | str:
     The figures are those of the logs, where the export has them.
     """
     if new.kind == "published":
-        return "published results are read from MLCommons' summary.csv; --with_trust uses those of your own export"
+        return "published results are read from MLCommons' summary.csv. --with_trust uses those of your own export"
     if (found := derived_again(new)) is not None:
         return dataclasses.replace(found, notes=(*found.notes, _SIGNED) if found.kind == "crowd" else found.notes)
     accuracy = tuple(dataclasses.replace(score, basis="claimed") for score in new.accuracy)

@@ -205,7 +205,9 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     """
     if sqlite3.sqlite_version_info < MIN_SQLITE:
         least = ".".join(map(str, MIN_SQLITE))
-        raise StoreError(f"this Python has SQLite {sqlite3.sqlite_version}; a results database needs {least} or newer")
+        raise StoreError(
+            f"this Python has SQLite {sqlite3.sqlite_version}, but a results database needs {least} or newer"
+        )
     if read_only and not path.is_file():
         raise StoreError(f"the results database {path} does not exist")
     mode = "ro" if read_only else "rwc"
@@ -233,6 +235,6 @@ def _prepare(connection: sqlite3.Connection, path: Path, read_only: bool) -> Non
         connection.execute("PRAGMA secure_delete = ON")  # what is withdrawn is gone from the file, too
     elif _version(connection, path) != VERSION:
         raise StoreError(
-            f"{path} is of an older version; it is brought to version {VERSION} when it is opened for writing\n"
+            f"{path} has an older version. It is upgraded to version {VERSION} when it is opened for writing\n"
             f"  hint: cm run script --tags=import,mlperf,results --db={path} --path=results"
         )

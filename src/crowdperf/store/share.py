@@ -56,27 +56,27 @@ REASON_FILE = "not-sent.txt"
 _TIMEOUT_S = 60
 _LONGEST_ANSWER = 1 << 20
 _LONGEST_TOKEN = 4096
-_CHANGED = "files that were changed after the run; rerun"
+_CHANGED = "files that were changed after the run (rerun)"
 _CONTRADICTS = (
-    "see the rules in docs/reference/endpoints-rules.md; if the server uses another name for the model, rerun the "
+    "see the rules in docs/reference/endpoints-rules.md. If the server uses another name for the model, rerun the "
     "command of the curve: its tree then has the name of --served_model"
 )
 _HINTS = {
     401: "give the collector's token: --token=FILE",
     403: "the collector has blocked this key, or the result is another's",
-    409: "another result with this run id was sent with this key; start a new run, or withdraw the earlier result",
-    410: "it was withdrawn; the result and its log cannot be sent again, with any key: start a new run",
+    409: "another result with this run id was sent with this key. Start a new run, or withdraw the earlier result",
+    410: "it was withdrawn. The result and its log cannot be sent again with any key: start a new run",
     413: "the collector only accepts smaller bundles",
     422: "the collector's rules: docs/howto/share-results.md",
     429: "wait a little, then rerun the command",
-    503: "the collector is full; rerun the command later",
+    503: "the collector is full. Rerun the command later",
 }
 SAME_LOG = "same log"
 """What a collector answers under `reason` with 409, where another result has the log."""
 
 _LOG_HINT = (
     "start a new run, which has its own log. If another person sent your log first, contact the collector's moderator "
-    "to free it (on its page /moderation: action free, that result's id, a reason); then rerun the command"
+    "to free it (on its page /moderation: action free, that result's id, a reason), then rerun the command"
 )
 _WITHDRAWAL_HINTS = {
     401: _HINTS[401],
@@ -227,11 +227,12 @@ def description(bundle: Bundle, results: Sequence[NewResult], to: str) -> str:
 
 def _not_sent(bundle: Bundle) -> str:
     if not bundle.manifest.is_curve:
-        return f"Not sent: console output, responses; of {len(bundle.manifest.digests)} logs of responses the SHA-256"
+        logs = len(bundle.manifest.digests)
+        return f"Not sent: console output, responses (only the SHA-256 of {logs} logs of responses)"
     has_samples = any(file.name.endswith(SAMPLES) for file in bundle.manifest.files)
     if has_samples:
-        return f"Not sent: prompts, answers, events.jsonl; {SAMPLES} has the times and tokens of each sample"
-    return "Not sent: prompts, answers, events; --with_events adds the times and tokens of each sample, no text"
+        return f"Not sent: prompts, answers, events.jsonl. {SAMPLES} has the times and tokens of each sample"
+    return "Not sent: prompts, answers, events (--with_events adds the times and tokens of each sample, no text)"
 
 
 def _too_large(bundle: Bundle) -> str:
@@ -246,7 +247,7 @@ def _bundle_of(folder: Path, arguments: argparse.Namespace, key: SigningKey, sen
     if (folder / OF_CALL[0]).is_file():
         if arguments.with_events:
             raise NothingToShare(
-                "--with_events is for curves of MLPerf Endpoints; LoadGen's logs always go\nhint: leave it away"
+                "--with_events is for curves of MLPerf Endpoints. LoadGen's logs are always sent\nhint: omit it"
             )
         return make_bundle(folder, key, arguments.alias, sender)
     return make_curve_bundle(folder, key, arguments.alias, sender, with_events=arguments.with_events)

@@ -33,7 +33,7 @@ NONCE_DIGITS = 32
 WITHDRAWAL_FORMAT = "crowdperf-withdrawal-1"
 _ALIAS = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,39}")
 ALLOWED_ALIAS = (
-    "at most 40 letters, digits, spaces, dots, hyphens or underscores, the first a letter or digit; or empty"
+    "at most 40 letters, digits, spaces, dots, hyphens or underscores, the first a letter or digit, or empty"
 )
 
 

@@ -54,7 +54,7 @@ class SameLog(Conflict):
     """The log of this run is that of another result."""
 
     def __init__(self, result_id: str, how: str) -> None:
-        ValueError.__init__(self, f"the log of this run is kept {how}: {result_id}; one run makes one result")
+        ValueError.__init__(self, f"the log of this run is kept {how}: {result_id}. One run makes one result")
         self.result_id = result_id
 
 

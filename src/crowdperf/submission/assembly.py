@@ -206,7 +206,7 @@ def _is_accuracy_of(one: FoundRun, run: FoundRun) -> bool:
 
 
 _EMBEDDED_CONFIG = (
-    "# LoadGen {version} has its mlperf.conf compiled in and read no other file of that name;\n"
+    "# LoadGen {version} has its mlperf.conf compiled in and read no other file of that name,\n"
     "# the runs' changes are in user.conf.\n"
 )
 """Up to v5.1 the checkers want a file mlperf.conf beside user.conf."""

@@ -126,7 +126,7 @@ def _synthetic(runs: tuple[FoundRun, ...], request: Request) -> Iterator[Problem
     if made and not request.allows_synthetic:
         yield Problem(
             f"model or data were made by a program, so these are not results: {', '.join(made)}",
-            "run with --source=real; --allow_synthetic proves the pipeline and labels everything it writes",
+            "run with --source=real, or add --allow_synthetic to test the pipeline and label everything it writes",
         )
 
 
@@ -140,7 +140,7 @@ def _model(model: str, name: Named | None, request: Request, round_name: str) ->
         told = f"--model_maps={model}:{request.model_maps[model]}: that is not a benchmark of {round_name}"
         yield Problem(told, "map it to an official name, such as resnet or bert-99")
     elif model in BENCHMARKS:
-        told = f"{model} is not a benchmark of {round_name}; it was in {', '.join(rounds_of(model))}"
+        told = f"{model} is not a benchmark of {round_name}, only of {', '.join(rounds_of(model))}"
         yield Problem(told, "give another --version with the LoadGen of that round")
     else:
         yield Problem(
@@ -246,7 +246,9 @@ def _five_server_runs(group: list[FoundRun]) -> Iterator[Problem]:
     numbers = {run.number for run in group if run.scenario is Scenario.SERVER and run.mode is Mode.PERFORMANCE}
     if numbers and numbers != set(range(1, _SERVER_RUNS_OF_V07 + 1)):
         model = group[0].place.model
-        told = f"{model} Server has {len(numbers)} performance runs; v0.7 requires run_1 to run_{_SERVER_RUNS_OF_V07}"
+        told = (
+            f"{model} Server has {len(numbers)} performance runs, but v0.7 requires run_1 to run_{_SERVER_RUNS_OF_V07}"
+        )
         yield Problem(told, "cm run script --tags=update,mlperf,results keeps the best five")
 
 
@@ -315,19 +317,19 @@ def _too_small(run: FoundRun, log: LoadGenLog, row: RoundRules) -> Iterator[str]
     asked = log.effective
     if run.mode is Mode.ACCURACY:
         if asked.accuracy_sample_count != row.accuracy_sample_count:
-            yield f"used {asked.accuracy_sample_count:,} samples; the data set has {row.accuracy_sample_count:,}"
+            yield f"used {asked.accuracy_sample_count:,} samples, but the data set has {row.accuracy_sample_count:,}"
         return
     if asked.min_duration_ms < row.min_duration_ms or log.duration_s * 1000 < row.min_duration_ms:
         told = f"requested {asked.min_duration_ms / 1000:g} s and lasted {log.duration_s:.1f} s"
-        yield f"{told}; the round requires {row.min_duration_ms / 1000:g} s"
+        yield f"{told}, but the round requires {row.min_duration_ms / 1000:g} s"
     required = row.performance_sample_count or row.dataset_count
     if asked.performance_sample_count < required:
-        yield f"used {asked.performance_sample_count:,} samples; the round requires {required:,}"
+        yield f"used {asked.performance_sample_count:,} samples, but the round requires {required:,}"
     if run.scenario is Scenario.OFFLINE and log.generated_samples_per_query < row.offline_min_sample_count:
-        yield f"had {log.generated_samples_per_query:,} samples; the round requires {row.offline_min_sample_count:,}"
+        yield f"had {log.generated_samples_per_query:,} samples, the round requires {row.offline_min_sample_count:,}"
     limit = row.server_target_latency_ms
     if run.scenario is Scenario.SERVER and limit and asked.target_latency_ns > limit * 1e6:
-        yield f"allowed {asked.target_latency_ns / 1e6:g} ms; the round allows {limit:g} ms"
+        yield f"allowed {asked.target_latency_ns / 1e6:g} ms, but the round allows {limit:g} ms"
 
 
 def _scores(group: list[FoundRun], row: RoundRules) -> Iterator[Problem]:
@@ -344,6 +346,6 @@ def _scores(group: list[FoundRun], row: RoundRules) -> Iterator[Problem]:
                 allowed = f"at least {target.target:g}"
                 if target.upper_limit is not None:
                     allowed = f"{target.target:g} to {target.upper_limit:g}"
-                text = f"closed: {run.name} has {target.metric} {value:g}; must be {allowed}"
+                text = f"closed: {run.name} has {target.metric} {value:g}, expected {allowed}"
                 is_made = any((run.result.get("is_synthetic") or {}).values())
                 yield Problem(text, "--division=open, or a more exact model (--precision=fp32)", is_later=is_made)

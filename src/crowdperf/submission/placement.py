@@ -55,7 +55,7 @@ class OutputFolder:
 @contextmanager
 def locked(place: OutputFolder) -> Iterator[None]:
     """Hold the tree's lock and tidy what a killed call left. Raises PlacingError when another call has it."""
-    in_use = PlacingError(f"another call works on {place.folder}; wait until it finishes, or stop it")
+    in_use = PlacingError(f"another command is working on {place.folder}. Wait until it finishes, or stop it")
     with file_lock(place.facts_folder / LOCK_NAME, in_use):
         _tidy(place)
         yield
@@ -113,7 +113,7 @@ def start_building(place: OutputFolder, is_clean: bool) -> None:
     foreign = not_ours(place) if is_clean else ()
     if foreign:
         raise PlacingError(
-            f"--clean only removes files of this recipe; {place.folder} also contains:\n  " + "\n  ".join(foreign)
+            f"--clean only removes files of this recipe, but {place.folder} also contains:\n  " + "\n  ".join(foreign)
         )
     place.new.parent.mkdir(parents=True, exist_ok=True)
     if place.folder.is_dir() and not is_clean:

@@ -65,7 +65,7 @@ class ChainRecipe:
             return "the same"
         if self.library_recorded:
             return f"the same, but the code it uses from src/ was in another state: {self.library_recorded}"
-        return "the same; the code it uses from src/ was not recorded"
+        return "the same (the code it uses from src/ was not recorded)"
 
 
 def chain(program: Program, runs: Iterable[FoundRun], recorded: Iterable[Mapping[str, Any]]) -> tuple[ChainRecipe, ...]:

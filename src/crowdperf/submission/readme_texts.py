@@ -185,7 +185,7 @@ def source_readme(
         "with " + ", ".join(f"{name} {text}" for name, text in sorted(versions.items())) + ".",
     ]
     if has_requests:
-        lines += ["`runs/` contains the request of each run; fill in the paths of model and data set."]
+        lines += ["`runs/` contains the request of each run. Fill in the paths of model and data set."]
     lines += ["", "## Recipes", ""]
     rows = [(recipe.alias, recipe.sha256, recipe.state) for recipe in chain]
     lines += [*_table(("recipe", "sha256 of the recipe", "when the runs were made"), rows), ""]
@@ -204,7 +204,7 @@ def calibration_text(rows: Mapping[str, Weights], before: str = "") -> str:
     sections = {part.partition("\n")[0].strip(): part.strip() for part in before.split("\n## ")[1:]}
     sections.update({model: f"{model}\n\n{_calibration_section(weights)}" for model, weights in rows.items()})
     return (
-        "\n\n".join(["# Calibration and quantisation", *(f"## {sections[name]}" for name in sorted(sections))]) + "\n"
+        "\n\n".join(["# Calibration and quantization", *(f"## {sections[name]}" for name in sorted(sections))]) + "\n"
     )
 
 
@@ -214,7 +214,7 @@ def _calibration_section(weights: Weights) -> str:
         why = "weights are fp32 as published" if weights.precision == "fp32" else weights.transformation
         if weights.precision == "fp32" and weights.is_synthetic:
             why = "weights are fp32 as a program made them"
-        return f"Nothing was calibrated: {why}. No calibration data was used."
+        return f"No calibration: {why}. No calibration data was used."
     provenance = calibration.get("provenance") or {}
     dataset = provenance.get("dataset") or {}
     samples = provenance.get("sample_ids") or []

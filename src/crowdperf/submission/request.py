@@ -157,7 +157,7 @@ def _submission_folder(given: Path | None, start: Path, problems: list[str]) -> 
         return None
     folder = given.resolve()
     if len(folder.parts) < 3 or folder == Path.home() or folder in start.resolve().parents:
-        problems.append(f"--submission_dir={folder} would replace a folder that is not a submission; choose a new one")
+        problems.append(f"--submission_dir={folder} would replace a folder that is not a submission. Choose a new one")
     elif folder.exists() and not folder.is_dir():
         problems.append(f"--submission_dir={folder} is not a folder")
     return folder

@@ -340,7 +340,7 @@ def _truncate(request: Request, place: placement.OutputFolder, tell: Callable[[s
         return []
     done, skipped = truncate_tree(place.new, request.submitter, request.logs_folder)
     for row in done:
-        tell(f"Truncated {row.log}; the whole log is {row.backup}")
+        tell(f"Truncated {row.log}, the whole log is {row.backup}")
     for left in skipped:
         if left.reason != "truncated already":
             tell(f"Not truncated: {left.log}: {left.reason}")

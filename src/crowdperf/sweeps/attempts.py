@@ -160,7 +160,7 @@ def make_room(point: Path, attempt: Path) -> str:
     invalid = [path for path in earlier if (read_object(path / "state.json") or {}).get("state") == "invalid"]
     if invalid and results.is_dir() and not (invalid[-1] / "results").exists():
         results.rename(invalid[-1] / "results")
-        return f"the invalid results of attempt {invalid[-1].name} lie in its folder"
+        return f"the invalid results of attempt {invalid[-1].name} are in its folder"
     return ""
 
 

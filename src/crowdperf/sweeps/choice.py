@@ -24,7 +24,7 @@ class Choice:
         asked = (asked if self.where else []) + ([f"--tags_filter={','.join(self.tags)}"] if self.tags else [])
         keys = sorted({*definition.base, *definition.sweep, *definition.zip})
         known = f"keys: {', '.join(keys)}; tags: {', '.join(all_tags(definition)) or 'none'}"
-        return f"no point is left by {' '.join(asked) or 'exclude'}; {known}"
+        return f"no point is left by {' '.join(asked) or 'exclude'}: {known}"
 
 
 def all_tags(definition: Definition) -> tuple[str, ...]:
@@ -76,7 +76,7 @@ def chosen_variants(definition: Definition, choice: Choice) -> tuple[Variant, ..
     )
     if not found:
         names = ", ".join(names_of(definition.variants))
-        raise SweepError([Problem(0, f"no variant fits :{choice.selector}; there are: {names}")])
+        raise SweepError([Problem(0, f"no variant matches :{choice.selector} (variants: {names})")])
     return found
 
 

@@ -273,5 +273,5 @@ def summary_text(facts: Facts, rows: Sequence[Row]) -> str:
     for row in rows:
         if row.status.state in SHOWN_STATES:
             why = f"{row.point.id} {row.status.state.value}: {row.status.reason or 'no reason was noted'}"
-            lines.append(f"{why}; see points/{row.point.id}/attempts/{row.status.attempts:03d}/out.txt")
+            lines.append(f"{why}, see points/{row.point.id}/attempts/{row.status.attempts:03d}/out.txt")
     return "\n".join(lines).rstrip() + "\n"

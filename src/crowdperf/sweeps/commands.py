@@ -46,8 +46,8 @@ def _states(report: Report) -> Mapping[str, State]:
 def under_way(facts: Facts, waiting: Sequence[Row], at_once: int) -> Answer:
     """CM's answer while points are not over: 3, and the line that makes what is missing."""
     left = duration_text(remaining_s(waiting, at_once))
-    text = f"not over yet: {counted(len(waiting), 'point')}; about {left} left"
-    again = f"\nhint: {facts.command}   # makes what is missing, and leaves alone what is running"
+    text = f"unfinished: {counted(len(waiting), 'point')}, about {left} left"
+    again = f"\nhint: {facts.command}   # runs missing points and does not touch running ones"
     return {"return": 3, "error": text + (again if facts.command else "")}
 
 
@@ -77,7 +77,7 @@ def cancel(folder: Path | None, state: dict[str, Any]) -> Answer:
     except (NoSweep, ExecutorError, OSError) as error:
         return refused(error, "cancel")
     state["mlperf_sweep"] = {"cancelled": list(cancelled)}
-    say(f"cancelled: {', '.join(cancelled)}" if cancelled else "nothing was queued or running")
+    say(f"cancelled: {', '.join(cancelled)}" if cancelled else "no point was queued or running")
     return {"return": 0}
 
 
@@ -102,7 +102,8 @@ def without_result(states: Mapping[str, str]) -> Answer:
     listed = "\n  ".join(f"{point}: {states[point]}" for point in missing[:10])
     more = f"\n  and {len(missing) - 10} more" if len(missing) > 10 else ""
     hint = (
-        "hint: points/ID/attempts/ has what each printed; the sweep's line with --rerun=failed,invalid makes them again"
+        "hint: points/ID/attempts/ has the output of each. To rerun them, add --rerun=failed,invalid to the command "
+        "of the sweep"
     )
     text = f"{len(missing)} of {counted(len(states), 'point')} without a valid result:\n  {listed}{more}"
     return {"return": 2, "error": f"{text}\n{hint}"}

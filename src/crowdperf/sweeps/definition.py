@@ -116,7 +116,7 @@ def parse_definition(text: str, source: str) -> Definition:
         raise SweepError([Problem(1, "is nested too deeply")], source) from None
     if is_huge:
         raise SweepError(
-            [Problem(1, f"has more than {MAX_NODES:,} values; an alias counts as what it stands for")], source
+            [Problem(1, f"has more than {MAX_NODES:,} values (an alias counts as the values it refers to)")], source
         )
     reader = _Reader()
     made = reader.definition(root, source)
@@ -226,7 +226,7 @@ class _Reader:
         lengths = {key: len(cells) for key, cells in axes.items() if cells}
         if len(set(lengths.values())) > 1:
             listed = ", ".join(f"{key} has {length}" for key, length in lengths.items())
-            self.wrong(node, f"{what}: all lists must be of one length; {listed}")
+            self.wrong(node, f"{what}: all lists must have the same length: {listed}")
         return max(lengths.values(), default=0)
 
     def words(self, node: yaml.Node | None, what: str) -> tuple[str, ...]:

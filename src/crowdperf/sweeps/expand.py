@@ -96,7 +96,7 @@ class _Resolver:
             return self._made[key]
         cell = self._cells[key]
         if len(above) >= MAX_DEPTH:
-            self._stop(cell, f"{key}: placeholders stand in each other more than {MAX_DEPTH} deep")
+            self._stop(cell, f"{key}: placeholders are nested more than {MAX_DEPTH} deep")
         if isinstance(cell.value, tuple):
             found = self._list(cell, (*above, key))
         else:
@@ -143,10 +143,12 @@ class _Resolver:
     def _named(self, name: str, cell: Cell, above: tuple[str, ...]) -> Value:
         if name not in self._cells:
             known = ", ".join(self._cells)
-            self._problems.add(Problem(cell.line, f"unknown placeholder {{{name}}}; known: {known}; {{{{ is a brace"))
+            self._problems.add(
+                Problem(cell.line, f"unknown placeholder {{{name}}} (known: {known}). Write {{{{ for a brace")
+            )
             return ""
         if name in above:
-            self._problems.add(Problem(cell.line, f"{{{name}}} stands for itself: {' -> '.join((*above, name))}"))
+            self._problems.add(Problem(cell.line, f"{{{name}}} refers to itself: {' -> '.join((*above, name))}"))
             return ""
         self._used.add(name)
         return self.value(name, above)
@@ -208,7 +210,7 @@ def _repeated(definition: Definition) -> Iterator[Problem]:
         for cell in cells:
             value = input_text(cell.value)
             if value in seen:
-                yield Problem(cell.line, f"sweep.{key}: {value} is there twice (line {seen[value]}); see n_repeats")
+                yield Problem(cell.line, f"sweep.{key}: {value} is listed twice (line {seen[value]}), see n_repeats")
             seen.setdefault(value, cell.line)
 
 
@@ -292,7 +294,7 @@ def _points_of(
 
 
 def _too_many(count: int, max_points: int) -> str:
-    return f"makes {count:,} points; allowed are {max_points:,} (--max_points)"
+    return f"makes {count:,} points, but at most {max_points:,} are allowed (--max_points)"
 
 
 def _listed(varied: Mapping[str, str]) -> str:
@@ -302,7 +304,7 @@ def _listed(varied: Mapping[str, str]) -> str:
 def _name_problems(work: _Work) -> Iterator[Problem]:
     line = work.definition.name.line
     if len(work.names) > 1:
-        yield Problem(line, f"name must be the same for all points; found {', '.join(sorted(work.names)[:MAX_ALIKE])}")
+        yield Problem(line, f"name must be the same for all points, found {', '.join(sorted(work.names)[:MAX_ALIKE])}")
     for name in work.names:
         if not FOLDER_NAME.fullmatch(name):
             allowed = "letters, digits, blanks and . _ + ' @ = , - (80 at most), beginning with a letter or digit"

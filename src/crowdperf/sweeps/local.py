@@ -38,8 +38,8 @@ def wrong_options(options: LocalOptions) -> list[str]:
         return [f"--max_parallel must be at least 1, got {options.max_parallel}"]
     if options.max_parallel > 1 and options.exclusive:
         return [
-            f"--max_parallel={options.max_parallel} would let points of one machine disturb each other; "
-            "try --max_parallel=1, or --exclusive=no to have them labelled 'not exclusive'"
+            f"--max_parallel={options.max_parallel} would let points of one machine disturb each other. "
+            "Try --max_parallel=1, or --exclusive=no to have them labeled 'not exclusive'"
         ]
     return []
 
@@ -127,7 +127,7 @@ class LocalExecutor:
             descriptor = machine_lock()
         except OSError as error:
             raise ExecutorError(f"cannot lock this machine for measuring: {error}") from error
-        waiting = "waiting: another sweep of yours measures on this machine"
+        waiting = "waiting: another of your sweeps is measuring on this machine"
         lock_open_file(descriptor, on_wait=lambda: self.say(waiting))
         return descriptor
 

@@ -69,7 +69,7 @@ def _plots(rows: Sequence[Row]) -> Iterator[str]:
         ]
         words = ", ".join(filter(None, (f"{scenario} {name}, {unit}", better, *others, f"over {across}")))
         if len(by_series) > len(drawn):
-            words += f"; {len(by_series) - len(drawn)} more series are in the table only"
+            words += f". The table has {len(by_series) - len(drawn)} more series"
         yield chart(spread_plot(f"{scenario} {name} over {across}", unit, places, spreads), words, legend(names))
         if along:
             yield _shades(f"{along[0]} \\ {across}", places, by_series, words, is_higher_better=not better)
@@ -95,7 +95,7 @@ def _shades(corner: str, places: Sequence[str], by_series: Values, words: str, *
         f'<tr><th scope="row">{text(name)}</th>{"".join(map(cell, row))}</tr>'
         for name, row in zip(by_series, medians, strict=True)
     ]
-    caption = f"Medians: {words}; the darker, the better"
+    caption = f"Medians: {words}. Darker is better"
     return (
         f'<div class="wide" tabindex="0" role="region" aria-label="{text(caption)}"><table class="shades">'
         f'<caption>{text(caption)}</caption><thead><tr><th scope="col">{text(corner)}</th>{heads}</tr></thead>'

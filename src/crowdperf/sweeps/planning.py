@@ -242,8 +242,8 @@ def plan_text(plan: Plan, states: Mapping[str, str]) -> str:
     at_once = f"{plan.max_parallel} at once" if plan.max_parallel > 1 else "one after another"
     lines.append(f"executor: {kind}, {at_once}, at most {max(limit_min(p.planned_s) for p in plan.points)} min a point")
     lines.append(
-        f"about {plan.node_hours:.2f} node hours, {duration_text(plan.wall_hours * 3600)} in all; accuracy runs are not"
-        " counted, they take as long as the data set does"
+        f"about {plan.node_hours:.2f} node hours, {duration_text(plan.wall_hours * 3600)} in all (without accuracy "
+        "runs, whose duration depends on the data set)"
     )
     if plan.disk_mb or plan.downloads:
         lines.append(f"not in the cache yet: {plan.disk_mb} MB of disk, {len(plan.downloads)} downloads")

@@ -91,13 +91,13 @@ def wrong_options(options: SlurmOptions) -> list[str]:
             continue
         for one in given:
             if isinstance(one, str) and one and not SAFE.fullmatch(one):
-                wrong.append(f"--{field.name}={one!r} may hold letters, digits and _.,:=%@+/- only")
+                wrong.append(f"--{field.name}={one!r} may only contain letters, digits and _.,:=%@+/-")
     for word in options.slurm_extra:
         name = word.removeprefix("--").partition("=")[0]
         if not word.startswith("--") or any(flag.startswith(name) for flag in OWN_FLAGS):
             wrong.append(
-                f"--slurm_extra={word!r} must be an option of sbatch such as --licenses=x, and none of ours, nor the "
-                f"beginning of one, which sbatch takes for it: {', '.join(OWN_FLAGS)}"
+                f"--slurm_extra={word!r} must be an option of sbatch such as --licenses=x. crowdperf sets these "
+                f"itself, and sbatch also accepts their beginnings: {', '.join(OWN_FLAGS)}"
             )
     for name, least in (("nodes", 1), ("cpus", 0), ("max_parallel", 0)):
         if getattr(options, name) < least:
@@ -108,7 +108,7 @@ def wrong_options(options: SlurmOptions) -> list[str]:
 def wrong_path(path: Path) -> str:
     """Why a folder cannot be named to sbatch; empty if it can."""
     if "\\" in str(path) or "\n" in str(path):
-        return f"the folder {str(path)!r} cannot be named to sbatch, which reads backslash and newline in its own way"
+        return f"the folder {str(path)!r} contains a backslash or newline, which sbatch does not support"
     return ""
 
 

@@ -22,7 +22,7 @@ def read_secrets(path: Path | None) -> dict[str, str]:
     if not path.is_file():
         raise WrongSecrets(f"{path} is not a file; try: install -m 600 /dev/null {path}, then NAME=VALUE lines in it")
     if path.stat().st_mode & 0o077 or path.stat().st_uid != os.getuid():
-        raise WrongSecrets(f"{path} must be a file of yours with mode 0600; try: chmod 600 {path}")
+        raise WrongSecrets(f"{path} must be your own file with mode 0600. Try: chmod 600 {path}")
     if path.stat().st_size > _LARGEST_BYTES:
         raise WrongSecrets(f"{path} has {path.stat().st_size:,} bytes, allowed: at most {_LARGEST_BYTES:,} bytes")
     found = {}

@@ -83,8 +83,8 @@ class SlurmExecutor:
             wanted = [point for point in points if point.id not in live]
             if len(wanted) + len(live) > limits.most_jobs:
                 raise ExecutorError(
-                    f"{len(wanted)} jobs are more than this Slurm holds (MaxJobCount {limits.most_jobs}); "
-                    "try --where=..., or a part of the file: --file=FILE:override_..."
+                    f"{len(wanted)} jobs are more than this Slurm accepts (MaxJobCount {limits.most_jobs}). "
+                    "Try --where=..., or a part of the file: --file=FILE:override_..."
                 )
             before = ""
             for begin in range(0, len(wanted), limits.largest_array):

@@ -104,8 +104,8 @@ class Client:
             if pause is not None:
                 time.sleep(pause)
         raise ExecutorError(
-            f"{words[0]} failed: {answer.line or f'exit code {answer.code}'}; jobs that were submitted go on, "
-            "and the same command finds them again; try: sinfo"
+            f"{words[0]} failed: {answer.line or f'exit code {answer.code}'}. Submitted jobs continue, and "
+            "rerunning the command finds them. Try: sinfo"
         )
 
     def submit(self, words: Sequence[str], known: Callable[[], str], descriptor: int) -> str:

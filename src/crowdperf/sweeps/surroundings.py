@@ -111,5 +111,5 @@ def disturbances(before: Mapping[str, Any], after: Mapping[str, Any], busy: floa
     if jobs:
         found.append(f"other jobs ran on this node: {', '.join(jobs)}")
     if busy > BUSY_LIMIT:
-        found.append(f"the processors were {busy:.0%} busy before the start")
+        found.append(f"the CPUs were {busy:.0%} busy before the start")
     return found

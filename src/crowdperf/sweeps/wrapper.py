@@ -127,7 +127,7 @@ def read_point(point: PointFolder) -> PointFile:
         raise WrongPoint(f"{point.point_file} does not describe point {point.id} in format 1")
     for path in (point.results, point.attempts):
         if path.is_symlink():
-            raise WrongPoint(f"{path} is a link; a point writes into its own folder")
+            raise WrongPoint(f"{path} is a link, but a point must write into its own folder")
     return cast(PointFile, content)
 
 
@@ -281,7 +281,7 @@ def judge(what: PointFile, results: Path, code: int) -> Ending:
         return Ending("done", how, "VALID") if code == 0 else Ending("failed", how)
     path = results / what["outcome"]
     if not path.resolve().is_relative_to(results.resolve()):
-        return Ending("failed", f"{what['outcome']} lies outside the point's folder")
+        return Ending("failed", f"{what['outcome']} is outside the point's folder")
     outcome = read_object(path) or {}
     verdict = outcome.get("verdict")
     if verdict == "INVALID":
@@ -290,7 +290,7 @@ def judge(what: PointFile, results: Path, code: int) -> Ending:
         return Ending("invalid", said or f"{what['outcome']} gives no reason ({how})", "INVALID")
     if code == 0 and verdict == "VALID":
         return Ending("done", how, "VALID")
-    return Ending("failed", how if code else f"{what['outcome']} holds no verdict, VALID or INVALID: {verdict!r}")
+    return Ending("failed", how if code else f"{what['outcome']} has no verdict, VALID or INVALID: {verdict!r}")
 
 
 def _publish(point: PointFolder, folder: Path, ending: Ending, state: dict[str, Any]) -> Ending:
@@ -325,7 +325,7 @@ def _read(words: Sequence[str]) -> tuple[PointFolder, Options]:
     if list_file is not None and points is not None:
         lines = list_file.read_text(encoding="ascii").splitlines()
         if not 0 <= line < len(lines):
-            raise WrongPoint(f"{list_file} has {len(lines)} lines, from 0; asked for {line}")
+            raise WrongPoint(f"{list_file} has {len(lines)} lines, numbered from 0, requested {line}")
         point = points / lines[line]
     if point is None:
         raise WrongPoint("--point, or --points with --list and --line, is missing")

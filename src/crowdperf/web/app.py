@@ -197,7 +197,7 @@ async def health(request: Request) -> Response:
 
 
 MESSAGES = {
-    404: ("Not found", "Page not found. Addresses of results do not change; check the end of the link you followed."),
+    404: ("Not found", "Page not found. Addresses of results do not change. Check the end of the link you followed."),
     405: ("Not allowed", "This address accepts another kind of request."),
     503: ("Not now", "The collector cannot do that at the moment. Try again later."),
 }

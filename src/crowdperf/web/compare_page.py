@@ -66,7 +66,7 @@ def _comparison(store: Store, results: Sequence[Result]) -> dict[str, object]:
             )
         )
     return {
-        "lead": f"{first.metric}, {first.unit}; {'higher' if first.higher_is_better else 'lower'} is better.",
+        "lead": f"{first.metric}, {first.unit} ({'higher' if first.higher_is_better else 'lower'} is better).",
         "warning": comparison.cautions(results),
         "chart": bars(f"{first.metric} of {len(results)} results", drawn, first.unit),
         "chart_words": "In brackets: relative to A, + is better."

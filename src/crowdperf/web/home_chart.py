@@ -96,7 +96,7 @@ def _strips(rows: Sequence[Row], *, is_per: bool) -> HomeChart:
     better = "more is better" if first.higher_is_better else "less is better"
     words = f"Each mark is a result: {first.metric}, {better}."
     if len(ordered) > MAX_STRIPS:
-        words += f" The best {MAX_STRIPS} of {len(ordered)} kinds of hardware are drawn; the table has all."
+        words += f" The best {MAX_STRIPS} of {len(ordered)} kinds of hardware are drawn. The table has all."
     title = f"{first.benchmark} {first.scenario} by accelerator"
     return HomeChart(title, strip_plot(title, ordered[:MAX_STRIPS], unit), _origins(), words)
 
@@ -151,5 +151,5 @@ def _front(store: Store, rows: Sequence[Row]) -> Html | None:
         return None
     title = f"{name_of(rows[0])}: {rows[0].unit} over tokens/s for each user, by TPOT p99"
     best = len(steps_of(points))
-    return curve_plot(f"{title}; {best} on the Pareto line", [(name_of(rows[0]), points)],
+    return curve_plot(f"{title}, {best} on the Pareto line", [(name_of(rows[0]), points)],
                       user_limits(rows[0].benchmark), rate=rows[0].unit, has_labels=False)  # fmt: skip

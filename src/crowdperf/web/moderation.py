@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from crowdperf.web.app import Collector
 
 CHOICES: Final[dict[What, str]] = {
-    "hide": "Hide a result; its log stays its key's",
+    "hide": "Hide a result (its log stays its key's)",
     "free": "Hide a copy of another's run, and let the owner send it with another key",
     "unhide": "Show a result again",
     "note": "Note on a result",

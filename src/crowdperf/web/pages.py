@@ -251,9 +251,9 @@ def _summary(rows: Sequence[Row]) -> str:
     words = f"{len(rows):,} results" if len(rows) > 1 else "1 result"
     if len(signers) > 1:
         near = {row.signer for row in rows if row.signer and abs(row.value - middle) <= 0.1 * abs(middle)}
-        words += f"; {len(near)} keys of {len(signers)} got within 10 % of the median"
+        words += f", {len(near)} keys of {len(signers)} got within 10 % of the median"
     best = max(values) if rows[0].higher_is_better else min(values)
-    return f"{words}; best {quantity(best)}, median {quantity(middle)} {rows[0].unit} ({rows[0].metric})."
+    return f"{words}. Best {quantity(best)}, median {quantity(middle)} {rows[0].unit} ({rows[0].metric})."
 
 
 def versions_of(rows: Sequence[Row]) -> list[tuple[str, list[float]]]:
@@ -317,7 +317,7 @@ def signer_page(store: Store, link: Links, key_id: str) -> str | None:
 def about_page(link: Links) -> str:
     """What the labels mean."""
     values = {"verifications": list(VERIFICATIONS.items()), "labels": list(LABELS.items())}
-    return page("about", link, here="about", title="What the labels mean", **values)
+    return page("about", link, here="about", title="Meaning of the labels", **values)
 
 
 def curve_page(store: Store, link: Links, results: Sequence[Result], per: str = "") -> str:

@@ -193,7 +193,7 @@ def result_page(store: Store, link: Links, one: Result) -> str:
         "system": system_pairs(result.configuration.system),
         "system_href": link.system(one.system_key),
         "chart": box_plot("Results of this configuration", values, result.unit, result.value),
-        "chart_words": f"{len(values)} results of this configuration; {result.metric}, {result.unit}",
+        "chart_words": f"{len(values)} results of this configuration, {result.metric}, {result.unit}",
         "accuracy": [
             (score.name, quantity(score.value), quantity(score.target), verdicts[score.passed], score.basis)
             for score in result.accuracy

@@ -11,7 +11,7 @@ LABELS: Final = {
     "unofficial": "MLCommons did not review the result.",
     "synthetic": "The inputs, the model or both are synthetic. The result shows their speed, not that of the"
     " benchmark.",
-    "tiny": "A small model stands for the benchmark's. The result is not one of the benchmark.",
+    "tiny": "A small model replaces the benchmark's. The result is not one of the benchmark.",
     "stand-in": "A stand-in replaced the real backend: a rehearsal.",
     "test run": "The run was shorter than the rules require.",
     "fast run": "The run was shorter than the rules require.",
@@ -27,7 +27,7 @@ LABELS: Final = {
     "weights of a server": "Measured on a server: its weights cannot be checked.",
     "server not seen": "A server was measured over its URL: its hardware is not known, and results of one "
     "configuration may come from different servers. Facts named `client` describe the client's machine.",
-    "origin not recorded": "An older crowdperf made the result; it did not record whether weights and samples are the"
+    "origin not recorded": "An older crowdperf made the result and did not record whether weights and samples are the"
     " benchmark's own.",
     "inferred": "MLCommons derived the value from another scenario of the same system.",
 }

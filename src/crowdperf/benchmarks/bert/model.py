@@ -71,7 +71,8 @@ class Bert:
             ids = np.asarray(sample.token_ids, dtype=np.int64)
             if self._vocabulary_size is not None and int(ids.max()) >= self._vocabulary_size:
                 raise HarnessError(
-                    f"the data set's vocabulary has a token {int(ids.max())}; the model knows {self._vocabulary_size}",
+                    f"the data set's vocabulary has a token {int(ids.max())}, but the model knows "
+                    f"{self._vocabulary_size}",
                     "use the model and the data set of the same variation (_tiny, _synthetic or none)",
                 )
             segments = np.ones_like(ids)

@@ -60,7 +60,7 @@ class Dlrm:
         for sample in raw[:1]:
             if sample.table.hot_counts != self._hot_counts:
                 raise HarnessError(
-                    f"the data set has {sum(sample.table.hot_counts)} category values in a row; the model expects "
+                    f"the data set has {sum(sample.table.hot_counts)} category values in a row, but the model expects "
                     f"{sum(self._hot_counts)}",
                     "use get,dataset,criteo for dlrm, get,dataset,criteo,_multihot for dlrm-v2",
                 )

@@ -26,7 +26,7 @@ RECORD = Record(
         prepared=Size(169 * GB, "github.com/mlcommons/inference issue 1408, a user's report"),
         advised=Size(500 * GB, MLC_DOCS),
         memory=Size(261_516_718_090, "script/get-ml-model-dlrm-v2: 2.5 times the float32 weights"),
-        note="with the prepared data that MLCommons hosts; preparing it yourself needs 6 to 8 TB (issue 1408)",
+        note="with the prepared data that MLCommons hosts (preparing it yourself needs 6 to 8 TB, issue 1408)",
     ),
     unservable="a sample is itself a batch of rows, and a server counts rows",
 )

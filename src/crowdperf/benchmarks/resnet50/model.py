@@ -145,7 +145,7 @@ class Resnet50:
             images = inputs[self._sample_name]
         except KeyError as error:
             raise HarnessError(
-                f"the preprocessed samples contain {', '.join(sorted(inputs))}; this model's files need "
+                f"the preprocessed samples contain {', '.join(sorted(inputs))}, but this model's files need "
                 f"{error.args[0]}",
                 "preprocess the data set with --model_info and the model.json of this model",
             ) from error

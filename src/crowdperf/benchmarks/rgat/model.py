@@ -76,7 +76,7 @@ class Rgat:
         found = raw.graph.features["paper"].shape[1]
         if found != self._feature_count:
             raise HarnessError(
-                f"the nodes of the data set have {found} numbers each; the model expects {self._feature_count}",
+                f"the nodes of the data set have {found} numbers each, but the model expects {self._feature_count}",
                 "use a data set and a model of the same source: both _tiny, both _synthetic or both real",
             )
         self._graph = raw.graph

@@ -109,7 +109,7 @@ class Rnnt:
         for number, waveform in enumerate(raw):
             if len(waveform) < audio_features.MIN_SAMPLES:
                 message = f"utterance {number} of {len(raw)} has {len(waveform)} samples of sound"
-                raise HarnessError(f"{message}; at least {audio_features.MIN_SAMPLES} are needed", "look at its file")
+                raise HarnessError(f"{message}, fewer than {audio_features.MIN_SAMPLES}", "look at its file")
         return [{"waveform": waveform} for waveform in raw]
 
     def length(self, sample: Tensors) -> int:

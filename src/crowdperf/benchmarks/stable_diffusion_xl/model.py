@@ -81,7 +81,7 @@ class StableDiffusionXl:
         for number, prompt in enumerate(raw, start=1):
             if prompt.latent.shape[1] != self._side:
                 raise HarnessError(
-                    f"the noise has {prompt.latent.shape[1]} places a side; the model needs {self._side}",
+                    f"the noise has {prompt.latent.shape[1]} places a side, but the model needs {self._side}",
                     "use model and data of the same kind: both _tiny, or both full size",
                 )
             rows = [0, number]

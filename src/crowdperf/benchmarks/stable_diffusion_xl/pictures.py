@@ -136,7 +136,7 @@ def score(
         for index, data in responses:
             if len(data) != np.prod(shape):
                 wanted = " x ".join(map(str, shape))
-                raise HarnessError(f"the picture of sample {index} has {len(data)} bytes; it should be {wanted}")
+                raise HarnessError(f"the picture of sample {index} has {len(data)} bytes, expected {wanted}")
             picture = np.frombuffer(data, dtype=np.uint8).reshape(shape)
             tokens = torch.from_numpy(tokenizer.scorers([dataset.captions[index]], clip.positions))
             cosine = clip.pictures(clip_input(picture, clip.side)) @ clip.texts(tokens).T

@@ -36,7 +36,7 @@ RECORD = Record(
         model=Size(13_700 * MB, "our own export of the architecture: 3.43 billion fp32 parameters"),
         data=Size(2 * MB, f"{INFERENCE}, text_to_image: captions and noise, without the scoring files"),
         advised=Size(50 * GB, MLC_DOCS),
-        note=f"{CM_RECIPES}, get-ml-model-stable-diffusion, has 13 GB for fp32; scoring needs 0.7 GB more",
+        note=f"{CM_RECIPES}, get-ml-model-stable-diffusion, has 13 GB for fp32 (plus 0.7 GB for scoring)",
     ),
     unservable="its network is called for each step, with states that a server does not keep",
 )

@@ -27,7 +27,7 @@ RECORD = Record(
         preprocessed="get,dataset,preprocessed,kits19",
         model="get,ml-model,3d-unet",
     ),
-    sizes=Sizes(advised=Size(60 * GB, MLC_DOCS), note="of KiTS19; v0.7 used BraTS 2019, whose size is unknown"),
+    sizes=Sizes(advised=Size(60 * GB, MLC_DOCS), note="of KiTS19 (v0.7 used BraTS 2019, whose size is unknown)"),
     published_md5=("82f0618fde78f9839e7c712274019b4a",),
     unservable="it cuts a volume into windows, so that one sample is many inferences",
 )

@@ -59,7 +59,7 @@ def prepare(scans: Scans, volume: tuple[int, int, int] = VOLUME) -> FloatVolumes
     missing = [side - found for side, found in zip(volume, cropped.shape[1:], strict=True)]
     if min(missing) < 0:
         raise HarnessError(
-            f"the brain of {scans.case} has {cropped.shape[1:]} voxels; the network expects {volume}",
+            f"the brain of {scans.case} has {cropped.shape[1:]} voxels, but the network expects {volume}",
             "use a data set and a model of the same size",
         )
     return np.pad(cropped.astype(np.float32), [(0, 0), *((side // 2, side - side // 2) for side in missing)])

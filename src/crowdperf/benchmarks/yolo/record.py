@@ -20,6 +20,6 @@ RECORD = Record(
     recipes=Recipes(dataset="get,dataset,coco,original,_safe", model="get,ml-model,yolo"),
     sizes=Sizes(
         model=Size(102 * MB, "our own ONNX export of the architecture: 25.4 million fp32 parameters"),
-        data=Size(1_069 * MB, f"val2017.zip and annotations_trainval2017.zip; {INFERENCE} keeps 1,525 of the images"),
+        data=Size(1_069 * MB, f"val2017.zip and annotations_trainval2017.zip ({INFERENCE} keeps 1,525 of the images)"),
     ),
 )

@@ -125,7 +125,7 @@ def parse_metadata(text: str, where: str = "metadata.json") -> RunMetadata:
     content = _object(text, where)
     missing = [key for key in _NEEDED if not content.get(key)]
     if missing:
-        reason = f"{', '.join(missing)} missing; metadata.json of v4.1 and v5.x is read, older summaries are not"
+        reason = f"{', '.join(missing)} missing. metadata.json of v4.1 and v5.x can be read, older summaries cannot"
         raise MetadataError(where, (f"{reason} (cm run script --tags=print,mlperf,results reads LoadGen's logs)",))
     reader = Record(content)
     mode = _TEXT_MODES.get(reader.text("test_mode"))

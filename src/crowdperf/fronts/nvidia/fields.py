@@ -91,7 +91,7 @@ class Field:
     def misfit(self, scenario: Scenario, kind: str) -> str:
         """Return why an entry cannot have it; empty where it can. kind: of accelerator, "" for one not known."""
         if scenario.value not in self.scenarios:
-            return f"{self.name}: {scenario.value} has no such field; {', '.join(self.scenarios)} has"
+            return f"{self.name}: {scenario.value} has no such field, only {', '.join(self.scenarios)} has"
         if kind and kind not in self.kinds:
             return f"{self.name}: {self.why if self.is_refused else 'only a system with an accelerator has it'}"
         return ""
@@ -99,7 +99,7 @@ class Field:
     def idle(self, benchmark: str, scenario: Scenario, backend: str) -> str:
         """Return why it has no effect on a run of a benchmark; empty where it becomes an input."""
         if self.name == "gpu_batch_size" and record_of(benchmark).has_rows:
-            return "counts pairs of user and item; the harness counts samples"
+            return "counts pairs of user and item, while the harness counts samples"
         is_for_backend = not self.backends or backend in self.backends
         is_input = self.input and is_for_backend and scenario.value in self.input_scenarios
         return "" if is_input else self.why.format(scenario=scenario.value, backend=backend)

@@ -80,7 +80,7 @@ def look(name: str, start: Path, custom: Mapping[str, CustomSystem]) -> Here:
     elif match.row:
         system, count = match.row.system_id, None if match.row.mig_profile else facts.count
     elif facts.kind != CPU:
-        reasons = (*reasons, f"without an entry of the registry it is run as {CPU}; to add it: {ADD}")
+        reasons = (*reasons, f"without a registry entry it is run as {CPU}. To add it: {ADD}")
     return Here(
         system=system,
         accelerators=count,

@@ -70,7 +70,7 @@ class Registry:
         """Return the entries by system. Raises UnknownConfig."""
         there, name = self.scenarios(benchmark), parse_benchmark(benchmark)[0]
         if scenario not in there:
-            raise UnknownConfig(f"{name} has no {scenario.value}; it has {', '.join(one.value for one in there)}")
+            raise UnknownConfig(f"{name} has no {scenario.value}, only {', '.join(one.value for one in there)}")
         return self.sheets[name, scenario]
 
     def config_versions(self, benchmark: str, scenario: Scenario, system: str) -> tuple[str, ...]:
@@ -143,7 +143,7 @@ class Registry:
         what, there = f"{benchmark} {scenario.value}", tuple(self.sheets[benchmark, scenario])
         if custom := self.custom.get(system):
             has = ", ".join(sorted(f"{name} {one.value}" for name, one in custom.entries))
-            return f"{system} has no entry for {what}; it has {has} ({custom.path})"
+            return f"{system} has no entry for {what}, only for {has} ({custom.path})"
         others = [
             name for (name, one), sheet in self.sheets.items()
             if one is scenario and name.startswith(f"{benchmark}-") and system in sheet
@@ -151,7 +151,7 @@ class Registry:
         if others:
             return f"{what} has no entry for {system}, but {', '.join(others)} has"
         if system in self.known:
-            return f"unknown: {what} on {system}; known: {', '.join(there)}; add your own values: {ADD}"
+            return f"unknown: {what} on {system} (known: {', '.join(there)}). Add your own values: {ADD}"
         return unknown_text(f"system of {what}", system, there)
 
 
@@ -197,7 +197,7 @@ def _with_level(config_ver: str, level: float | None) -> str:
         raise UnknownConfig(unknown_text("config_ver", config_ver, CONFIG_VERSIONS))
     is_high = config_ver.startswith(HIGH)
     if level == 0.99 and is_high:
-        raise UnknownConfig(f"config_ver {config_ver} is for the level of 99.9 %; leave the level out of the name")
+        raise UnknownConfig(f"config_ver {config_ver} is for the level of 99.9 %. Leave the level out of the name")
     higher = HIGH if config_ver == DEFAULT else f"{HIGH}_{config_ver}"
     if level == 0.999 and not is_high and higher not in CONFIG_VERSIONS:
         raise UnknownConfig(f"config_ver {config_ver} has no level of 99.9 %; known: {', '.join(CONFIG_VERSIONS)}")

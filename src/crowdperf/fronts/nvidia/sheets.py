@@ -24,7 +24,7 @@ from crowdperf.rules.record import Record
 DEFAULT, HIGH = "default", "high_accuracy"
 CONFIG_VERSIONS = (DEFAULT, HIGH, "triton", f"{HIGH}_triton", "openvino")
 """Each names a harness, with HIGH for the level of 99.9 %; power is always at its most."""
-OURS = "crowdperf's default; the harness finds batch size, instances and target on the machine"
+OURS = "crowdperf's default. The harness finds batch size, instances and target on the machine"
 """Where the settings come from that no file has."""
 ID_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 """What NVIDIA's add_custom_system.py (mlcommons/inference_results_v4.1) takes for an id; read 2026-11-23."""
@@ -221,7 +221,7 @@ def read_custom(path: Path, sheets: Mapping[Key, Sheet], known: Mapping[str, Row
     count, threads = (int(text) if (text := facts.text(one)).isdecimal() else 0 for one in ("count", "threads"))
     kind, accelerator, cpu = (facts.text(one) for one in ("kind", "accelerator", "cpu"))
     if kind not in KINDS or (kind != CPU) != (count > 0):
-        root.wrong(f"allowed: kind {', '.join(KINDS)}; count from 1, 0 for {CPU}", "machine")
+        root.wrong(f"allowed: kind {', '.join(KINDS)}, count from 1 (0 for {CPU})", "machine")
     machine = MachineFacts(kind=kind, accelerator=accelerator, count=count, cpu=cpu, threads=threads)
     entries: dict[Key, Entry] = {}
     for benchmark, block in root.blocks("configs").items():
@@ -247,6 +247,6 @@ def _own_entry(
     """An entry of a custom system: its own values over its parent's, whose targets are of the same accelerators."""
     is_same = parent.system == CPU or known[parent.system].accelerator == machine.accelerator
     measure = f"to measure: cm run script --tags=add,custom,system,_auto --id={name}"
-    note = f"the targets of {parent.system} are not included: it has other accelerators; {measure}"
+    note = f"the targets of {parent.system} are not included, because it has other accelerators. {measure}"
     entry = parent.of(name, machine.count, has_targets=is_same, own=own)
     return entry if is_same else replace(entry, notes=(note,))

@@ -191,7 +191,7 @@ class _Parser:
         while self._takes("."):
             name = self._word
             if not isinstance(value, str) or name not in _METHODS:
-                raise self._error(f"{name!r} is not known; texts have {', '.join(_METHODS)}")
+                raise self._error(f"{name!r} is not a known member of a text. Members: {', '.join(_METHODS)}")
             self._place += 1
             self._expect("(")
             argument = self._inner()
@@ -236,7 +236,7 @@ class _Parser:
             return float(value)
         is_long = isinstance(left, _Long) or isinstance(right, _Long)
         if not is_long and not -(2**31) <= value < 2**31:
-            raise self._error(f"{_short(value)} overflows 32 bits; write L behind a number for 64")
+            raise self._error(f"{_short(value)} overflows 32 bits. Append L to a number for 64 bits")
         return self._whole(int(value), is_long=is_long)
 
 

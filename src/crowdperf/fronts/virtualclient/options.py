@@ -85,7 +85,7 @@ class Options:
 def parse_timing(iterations: int | None, timeout: str) -> Timing:
     """Return the timing of the two options, of which one may be given. Raises CommandLineError."""
     if iterations and timeout:
-        raise CommandLineError("--iterations and --timeout exclude each other; give one")
+        raise CommandLineError("--iterations and --timeout exclude each other: give one")
     if iterations:
         return Timing(rounds=iterations)
     if not timeout:
@@ -139,7 +139,7 @@ def parse_options(values: Mapping[str, Any]) -> Options:
     for part in parse_list(given["logger"]):
         if part.split("=")[0].lower() not in LOGGERS:
             problems.append(
-                f"--logger: {unknown_text('logger', part.split('=')[0], LOGGERS)}; no data is sent to a network"
+                f"--logger: {unknown_text('logger', part.split('=')[0], LOGGERS)}. No data is sent over the network"
             )
     asked = given["clean"]
     cleaned = CLEANED if is_yes(asked) or asked.lower() == "all" else _known(asked, "clean", CLEANED, problems)

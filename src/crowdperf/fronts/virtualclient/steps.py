@@ -84,7 +84,7 @@ def _flat(element: Element, problems: list[str]) -> list[Element]:
     """The element, or for a sequence its children, as often as it says."""
     if element.type != SEQUENCE:
         if element.components:
-            problems.append(f"{element.where}: {element.type} has no Components; {SEQUENCE} has")
+            problems.append(f"{element.where}: {element.type} has no Components, only {SEQUENCE} has")
         return [element]
     values, wrong = checked_values(element, {**COMMON, "LoopCount": int})
     count = int(values.get("LoopCount", "1"))
@@ -173,7 +173,7 @@ def make_steps(profile: Profile, options: Options, well_known: WellKnown, system
         raise ProfileError(list(dict.fromkeys(problems)))
     chosen = tuple(step for step in steps if _is_chosen(step, options))
     if not any(step.section == "action" for step in chosen) and not options.is_setup_only:
-        raise ProfileError(["no action is left to run; --dependencies runs the others alone"])
+        raise ProfileError(["no action is left to run. To run only the others, add --dependencies"])
     return StepList(profile=profile.name, steps=chosen, notes=_notes(profile, options, system), options=options,
                     minimum_interval_s=profile.minimum_interval_s)  # fmt: skip
 
@@ -181,7 +181,7 @@ def make_steps(profile: Profile, options: Options, well_known: WellKnown, system
 def _notes(profile: Profile, options: Options, system: str) -> tuple[str, ...]:
     key = lookup(profile.metadata, "SupportedOperatingSystems")
     names = [] if key is None else [name.strip().lower() for name in as_text(profile.metadata[key]).split(",")]
-    notes = [f"the profile is for {profile.metadata[key]}; this is {system}"] if key and system not in names else []
+    notes = [f"the profile is for {profile.metadata[key]}, and this is {system}"] if key and system not in names else []
     if options.stand_ins:
         notes.append(
             f"{options.stand_ins} substituted for the profile's own values: {options.label or 'another device'}"

@@ -121,7 +121,7 @@ def _cuda(values: Mapping[str, str], options: Options) -> Meaning:
     if not address.startswith("https://"):
         kit["run_file"] = address
     wants_kit = values.get("CudaRequired", "true") == "true"
-    why = "driver and fabric manager are compared exactly, the toolkit goes into the cache; the system is not changed"
+    why = "driver and fabric manager are compared exactly, the toolkit goes into the cache, the system is unchanged"
     return Meaning((driver, kit) if wants_kit else (driver,), why)
 
 
@@ -130,23 +130,24 @@ def _docker(values: Mapping[str, str], options: Options) -> Meaning:
         return Meaning((), "not needed with --device=cpu: the harness runs without a container")
     version = {"version": values["Version"]} if values.get("Version") else {}
     return Meaning(
-        ({"tags": "get,docker,_docker", **version},), "looked for; --tags=get,docker,_install shows the commands"
+        ({"tags": "get,docker,_docker", **version},),
+        "detected only. --tags=get,docker,_install shows the commands",
     )
 
 
 def _toolkit(values: Mapping[str, str], options: Options) -> Meaning:
     if options.choices["device"] == "cpu":
         return Meaning((), "not needed with --device=cpu")
-    why = "looked for; --tags=get,nvidia,container-toolkit,_install shows the commands"
+    why = "detected only. --tags=get,nvidia,container-toolkit,_install shows the commands"
     return Meaning(({"tags": "get,nvidia,container-toolkit"},), why)
 
 
-NO_OVERLAY = "with --device=cpu the harness finds its own settings; no file is overlaid"
+NO_OVERLAY = "with --device=cpu the harness finds its own settings, so no file is overlaid"
 
 
 EXECUTOR = (
-    "; of upstream's executor, the restart of Docker, the start of the fabric manager and `docker ps` are skipped: "
-    "they need root and serve its container; the harness runs without a container"
+    ". Of upstream's executor, the restart of Docker, the start of the fabric manager and `docker ps` are skipped: "
+    "they need root and serve its container, and the harness runs without a container"
 )
 
 
@@ -189,12 +190,12 @@ def _mlperf(values: Mapping[str, str], options: Options) -> Meaning:
 
 def _smi(values: Mapping[str, str], options: Options) -> Meaning:
     if options.choices["device"] == "cpu":
-        raise StepError("no GPU to watch with --device=cpu; exclude it with --scenarios=-NAME")
+        raise StepError("no GPU to watch with --device=cpu. Exclude it with --scenarios=-NAME")
     return Meaning((), "from load.json of each run, which queries NVIDIA's driver twice a second")
 
 
 def _lspci(values: Mapping[str, str], options: Options) -> Meaning:
-    why = "PCI devices do not change during a run; detect,mlperf,system records the GPUs and their links"
+    why = "PCI devices do not change during a run. detect,mlperf,system records the GPUs and their links"
     return Meaning((), why, left_out=why)
 
 
@@ -225,8 +226,8 @@ TYPES: Mapping[str, StepType] = {
 SEQUENCE = "SequentialExecution"
 REFUSED = {
     "MLPerfTrainingExecutor": "training is not run here, only MLPerf Inference",
-    "ParallelExecution": "parallel benchmarks would disturb each other; use SequentialExecution",
-    "ParallelLoopExecution": "parallel benchmarks would disturb each other; use SequentialExecution",
+    "ParallelExecution": "parallel benchmarks would disturb each other. Use SequentialExecution",
+    "ParallelLoopExecution": "parallel benchmarks would disturb each other. Use SequentialExecution",
     "DependencyPackageInstallation": "it needs a package store, which crowdperf does not use",
 }
 

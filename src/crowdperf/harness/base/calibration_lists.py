@@ -52,10 +52,10 @@ def official_list(dataset_name: str, list_name: str = "") -> tuple[CalibrationSo
         known = ", ".join(lists) or "none"
         wanted = f"named {list_name!r}" if list_name else "for it"
         hint = "give --count or --sample_list to calibrate with samples of your choice (open division only)"
-        raise HarnessError(f"no official calibration list {wanted}; {dataset_name} has: {known}", hint)
+        raise HarnessError(f"no official calibration list {wanted}. Lists of {dataset_name}: {known}", hint)
     content = (_FOLDER / name).read_bytes()
     sha256 = hashlib.sha256(content).hexdigest()
     if sha256 != lists[name]:
-        raise HarnessError(f"{_FOLDER / name} has sha256 {sha256}; the official list has {lists[name]}", "restore it")
+        raise HarnessError(f"{_FOLDER / name} has sha256 {sha256}, the official list has {lists[name]}", "restore it")
     source = CalibrationSource(name=f"{dataset_name}/{name}", sha256=sha256, is_official=True)
     return source, tuple(line.strip() for line in content.decode("utf-8").splitlines() if line.strip())

@@ -50,7 +50,7 @@ def listed_cases(folder: Path, key: str, hint: str) -> tuple[str, ...]:
     when it lists none."""
     listed = json.loads((folder / FACTS_FILE).read_text(encoding="utf-8")).get(key)
     if not isinstance(listed, list) or not listed or not all(isinstance(case, str) for case in listed):
-        raise HarnessError(f"{folder / FACTS_FILE}: {key} is {listed!r}; it should name the cases", hint)
+        raise HarnessError(f"{folder / FACTS_FILE}: {key} is {listed!r}, expected a list of cases", hint)
     return tuple(listed)
 
 
@@ -120,7 +120,7 @@ def require_found(missing: Sequence[str], wanted: int, place: Path) -> None:
         shown = ", ".join(missing[:5]) + (", ..." if len(missing) > 5 else "")
         raise HarnessError(
             f"{place} is missing {len(missing)} of the {wanted} samples of the calibration list: {shown}",
-            "get the listed samples (variation _calibration of get,dataset,coco and openimages; README.md "
+            "get the listed samples (variation _calibration of get,dataset,coco and openimages, see README.md "
             "of calibrate-ml-model), or calibrate with --count=N other samples (open division only)",
         )
 
@@ -144,5 +144,5 @@ def require_answers(dataset: Dataset, recipe: str) -> None:
         raise HarnessError(
             f"{dataset.without_answers:,} of {counted(dataset.count, 'sample')} in {dataset.path} have no reference "
             "answer, which an accuracy run needs",
-            f"get the data set with its answers: cm run script --tags={recipe}; a performance run needs none",
+            f"get the data set with its answers: cm run script --tags={recipe}. A performance run does not need them",
         )

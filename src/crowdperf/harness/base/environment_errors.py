@@ -17,7 +17,7 @@ _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _SPACE_HINT = "free some space or choose another --output_dir (or --results_dir), then rerun"
 _MEMORY_HINT = (
     "use a smaller batch_size, fewer instances or a shorter run (LoadGen generates all queries before it starts), "
-    "or a machine with more memory; ulimit -v and a container's limit count too"
+    "or a machine with more memory. ulimit -v and a container's limit also count"
 )
 _MEMORY_WORDS = ("bad_alloc", "can't start new thread", "failed to map segment", "cannot allocate memory")
 """How libraries say that there was no memory: the C++ library, Python, the loader, the C library; in lower case."""
@@ -71,10 +71,10 @@ def _incomplete_logs(paths: RunPaths, what: str) -> HarnessError:
     left = free_bytes(paths.folder)
     if left is not None and left < _FEW_BYTES:
         return HarnessError(
-            f"LoadGen left no complete logs: {what}; the disk of {paths.folder} is full ({left} bytes free)",
+            f"LoadGen left no complete logs: {what}. The disk of {paths.folder} is full ({left} bytes free)",
             _SPACE_HINT,
         )
-    hint = "look for its message above; a limit on the size of files (ulimit -f) and a disk quota cut logs off too"
+    hint = "look for its message above. A limit on the size of files (ulimit -f) and a disk quota also truncate logs"
     return HarnessError(f"LoadGen left no complete logs in {paths.folder}: {what}", hint)
 
 

@@ -117,7 +117,7 @@ def gguf_file(facts: ModelFacts, engine: str) -> Path:
     if len(found) == 1:
         return found[0]
     names = ", ".join(sorted(file.path.name for file in facts.files.values())) or "nothing"
-    raise HarnessError(f"{engine} reads one GGUF file; the model has {names}", "use the variation _gguf")
+    raise HarnessError(f"{engine} reads one GGUF file, but the model has {names}", "use the variation _gguf")
 
 
 def required_config(

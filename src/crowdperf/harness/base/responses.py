@@ -33,7 +33,7 @@ def require_arrays(rows: Array | Sequence[Array], count: int) -> None:
         raise HarnessError(f"{count:,} samples got {len(rows)} responses")
     for row in rows:
         if not isinstance(row, np.ndarray) or not row.flags.c_contiguous:
-            raise HarnessError(f"a response is {type(row).__name__}; it must be a contiguous array")
+            raise HarnessError(f"a response is {type(row).__name__}, expected a contiguous array")
 
 
 def _address(array: Array) -> int:

@@ -153,7 +153,7 @@ def _read_index(path: Path) -> _Index:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         if content["format"] != FORMAT:
-            raise HarnessError(f"{path} has format {content['format']}; this harness reads format {FORMAT}", _HINT)
+            raise HarnessError(f"{path} has format {content['format']}, but this harness reads format {FORMAT}", _HINT)
         return _Index(
             model=str(content["model"]),
             count=int(content["count"]),
@@ -186,13 +186,13 @@ def _require_made_from(index: _Index, store: Path, dataset_folder: Path, dataset
     if made_from.is_synthetic and not dataset.facts.is_synthetic:
         raise HarnessError(f"{made}, but {dataset_folder} is not marked as synthetic (dataset.json)", hint)
     if index.count != dataset.count:
-        raise HarnessError(f"{made}; the run has {dataset.count:,} samples in {dataset_folder}", hint)
+        raise HarnessError(f"{made}, but the run has {dataset.count:,} samples in {dataset_folder}", hint)
     if stamp_of(dataset_folder, dataset) == made_from.stamp:
         return
     found = content_sha256(dataset_folder, dataset)
     if found != made_from.sha256:
         raise HarnessError(
-            f"{made}; the run has {dataset.count:,} samples in {dataset_folder} with other contents "
+            f"{made}, but the run has {dataset.count:,} samples in {dataset_folder} with other contents "
             f"(sha256 {found[:12]})",
             hint,
         )
@@ -207,7 +207,7 @@ def open_store(folder: Path, model: str, dataset_folder: Path, dataset: Dataset)
     path = folder / INDEX_FILE
     index = _read_index(path)
     if index.model != model:
-        raise HarnessError(f"{path} was made for model {index.model}; the run's model is {model}", _HINT)
+        raise HarnessError(f"{path} was built for model {index.model}, but the run's model is {model}", _HINT)
     _require_made_from(index, folder, dataset_folder, dataset)
     broken = [chunk_name(number) for number in range(index.chunks) if read_chunk_index(folder, number) is None]
     if broken:

@@ -139,7 +139,7 @@ def require_types(owner: str, kind: str, found: Mapping[str, str], wanted: Seque
     missing = [spec.name for spec in wanted if spec.name not in found]
     if missing:
         raise HarnessError(
-            f"{owner} has no {kind} {', '.join(missing)}; it has: {', '.join(sorted(found))}",
+            f"{owner} has no {kind} {', '.join(missing)}, only: {', '.join(sorted(found))}",
             f"set the file's tensor names in model.json (config: {kind}_name), if the benchmark allows it "
             "(docs/howto/run-a-benchmark.md), or use the file that the model's recipe builds",
         )

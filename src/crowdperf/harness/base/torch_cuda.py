@@ -341,8 +341,8 @@ class GraphCall:
         graph = self._graphs.get(padded_size(count, self._sizes))
         if graph is None:
             raise OutOfDeviceMemory(
-                f"got a batch of {count} samples; at most {self._sizes[-1]} were requested or fit in GPU memory",
-                "set a larger --batch_size if memory allows; more sizes are then captured",
+                f"got a batch of {count} samples, but at most {self._sizes[-1]} were requested or fit in GPU memory",
+                "set a larger --batch_size if memory allows, so that more sizes are captured",
             )
         io, outputs = self._io, self._network.outputs
         with self._device.use():

@@ -22,7 +22,7 @@ def main() -> int:
     parser.add_argument("--dataset", required=True, help="as benchmarks' records name it")
     parser.add_argument("--folder", required=True, type=Path)
     parser.add_argument("--thorough", action="store_true", help="read every file")
-    parser.add_argument("--count", type=int, default=0, help="how many samples there must be; 0: any number")
+    parser.add_argument("--count", type=int, default=0, help="expected number of samples (0: any number)")
     given = parser.parse_args()
     try:
         dataset = load_dataset(given.dataset).open_dataset(given.folder)
@@ -36,7 +36,7 @@ def main() -> int:
     if problems:
         more = f"\n  and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
         lines = "".join(f"\n  {problem}" for problem in problems[:_SHOWN])
-        hint = "get the missing or damaged files again; if the recipe has _size, _size.NUMBER sets another count"
+        hint = "download the missing or damaged files again. If the recipe has _size, _size.NUMBER sets another count"
         print(f"{given.dataset}: {given.folder} cannot be used:{lines}{more}\nhint: {hint}", file=sys.stderr)
         return 1
     print(f"{given.dataset}: {dataset.count:,} samples in {given.folder}")

@@ -84,7 +84,7 @@ def fetch_all(names: Sequence[str], url: str, folder: Path, threads: int) -> Non
                 print(f"{folder.name}: {done} of {len(names)} images", file=sys.stderr, flush=True)
     if problems:
         raise HarnessError(
-            f"{len(problems)} of {len(names)} images could not be downloaded; first error: {problems[0]}", HINT
+            f"{len(problems)} of {len(names)} images could not be downloaded (first error: {problems[0]})", HINT
         )
 
 

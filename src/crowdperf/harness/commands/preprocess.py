@@ -190,7 +190,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--dataset", type=Path, required=True, help="folder of the raw data set")
     parser.add_argument("--output", type=Path, required=True, help="folder of the store")
     parser.add_argument("--model_info", type=Path, help="model.json, where preprocessing depends on the model's files")
-    parser.add_argument("--workers", type=int, default=0, help="processes; as many as cores by default")
+    parser.add_argument("--workers", type=int, default=0, help="processes (default: number of cores)")
     parsed = parser.parse_args(arguments)
     rows = benchmarks_of(parsed.model)
     if parsed.model not in registry.known_names("models") and rows:

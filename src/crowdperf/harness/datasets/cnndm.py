@@ -38,7 +38,7 @@ class CnnDmDataset(SamplesOfFile[Article]):
     def problems(self) -> list[str]:
         """Return what opening does not look at: articles that cannot be scored."""
         empty = [number for number, article in enumerate(self.samples) if not (article.text and article.summary)]
-        return [f"{len(empty)} articles have no text or summary; the first is number {empty[0]}"] if empty else []
+        return [f"{len(empty)} articles have no text or summary, the first is number {empty[0]}"] if empty else []
 
 
 def _article(entry: Any) -> Article:

@@ -29,7 +29,7 @@ INCEPTION_FILES = ("scoring/inception.pth", "scoring/inception.safetensors")
 CLIP_FILES = ("scoring/clip.safetensors", "scoring/clip.bin")
 SCORING_FILES = ((STATISTICS_FILE,), INCEPTION_FILES, CLIP_FILES)
 COLUMNS = ("id", "image_id", "caption", "height", "width", "file_name", "coco_url")
-_HINT = "the README of get,dataset,coco2014 lists the files; _tiny generates a small set"
+_HINT = "the README of get,dataset,coco2014 lists the files, and _tiny generates a small set"
 FloatArray = npt.NDArray[np.float32]
 
 
@@ -77,7 +77,7 @@ def _captions(path: Path) -> tuple[str, ...]:
         with path.open(encoding="utf-8", newline="") as file:
             rows = csv.DictReader(file, delimiter="\t")
             if "caption" not in (rows.fieldnames or ()):
-                raise HarnessError(f"{path} has no column caption; it has: {', '.join(rows.fieldnames or ())}", _HINT)
+                raise HarnessError(f"{path} has no column caption, only: {', '.join(rows.fieldnames or ())}", _HINT)
             captions = tuple(str(row["caption"] or "") for row in rows)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise HarnessError(f"cannot read {path}: {error}", _HINT) from error
@@ -99,7 +99,7 @@ def _latent(path: Path) -> FloatArray:
     except (OSError, ValueError, EOFError, RuntimeError, AttributeError) as error:
         raise HarnessError(f"cannot read {path}: {error}", _HINT) from error
     if values.ndim != 4 or values.shape[:2] != (1, 4) or values.shape[2] != values.shape[3]:
-        raise HarnessError(f"{path} has the shape {list(values.shape)}; it should be [1, 4, side, side]", _HINT)
+        raise HarnessError(f"{path} has the shape {list(values.shape)}, expected [1, 4, side, side]", _HINT)
     latent: FloatArray = np.ascontiguousarray(values[0], dtype=np.float32)
     return latent
 

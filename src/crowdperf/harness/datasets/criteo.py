@@ -199,7 +199,7 @@ def _mapped_member(path: Path, archive: zipfile.ZipFile, name: str) -> npt.NDArr
     """Return an array that is stored in an .npz, mapped where it lies in the file."""
     info = archive.getinfo(name)
     if info.compress_type != zipfile.ZIP_STORED:
-        raise ValueError(f"{name} is compressed; it must be stored, so that it can be mapped")
+        raise ValueError(f"{name} is compressed, but must be stored, so that it can be mapped")
     with path.open("rb") as file:
         file.seek(info.header_offset + 26)  # local header: the lengths of name and extra field, then both of them
         lengths = np.frombuffer(file.read(4), dtype="<u2")
@@ -238,7 +238,7 @@ def _open_one_hot(path: Path) -> OneHotTable:
     try:
         size = path.stat().st_size
         if size == 0 or size % (4 * _ROW_VALUES) != 0:
-            raise HarnessError(f"{path} has {size} bytes; expected rows of {4 * _ROW_VALUES} bytes", _HINT)
+            raise HarnessError(f"{path} has {size} bytes, expected rows of {4 * _ROW_VALUES} bytes", _HINT)
         rows = np.memmap(path, dtype="<i4", mode="r").reshape(-1, _ROW_VALUES)
     except OSError as error:
         raise HarnessError(f"cannot read {path}: {error.strerror}", _HINT) from error

@@ -149,7 +149,7 @@ def _require_memory(place: Path) -> None:
     needed, free = 2 * on_disk + _EDGE_BYTES, free_memory_bytes()
     if free is not None and needed > free:
         raise HarnessError(
-            f"the edges of {place} need about {needed / 2**30:.0f} GiB of memory; {free / 2**30:.1f} GiB are free",
+            f"the edges of {place} need about {needed / 2**30:.0f} GiB of memory, but {free / 2**30:.1f} GiB are free",
             "use a machine with more memory, or a synthetic graph: --source=synthetic",
         )
 
@@ -168,7 +168,7 @@ def _edges(place: Path, relation: tuple[str, str, str], counts: Mapping[str, int
     except (OSError, ValueError) as error:
         raise HarnessError(f"cannot read {path}: {error}", _HINT) from error
     if pairs.ndim != 2 or pairs.shape[1] != 2:
-        raise HarnessError(f"{path} has the shape {pairs.shape}; it should have two columns", _HINT)
+        raise HarnessError(f"{path} has the shape {pairs.shape}, expected two columns", _HINT)
     ends = tuple(np.asarray(pairs[:, column], dtype=np.int64) for column in (0, 1))
     for nodes, kind in zip(ends, (relation[0], relation[2]), strict=True):
         if len(nodes) and not 0 <= int(nodes.min()) <= int(nodes.max()) < counts[kind]:

@@ -100,12 +100,10 @@ def read_wav(utterance: Utterance) -> npt.NDArray[np.float32]:
         raise HarnessError(f"cannot read {utterance.path}: {error}", _HINT) from error
     if found != (1, _SAMPLE_BYTES, SAMPLE_RATE_HZ):
         channels, width, rate = found
-        message = (
-            f"{utterance.path} has {channels} channels of {8 * width} bits at {rate} Hz; it should be mono, 16 bits"
-        )
+        message = f"{utterance.path} has {channels} channels of {8 * width} bits at {rate} Hz, expected mono, 16 bits"
         raise HarnessError(f"{message}, {SAMPLE_RATE_HZ} Hz", _HINT)
     if len(data) != _SAMPLE_BYTES * utterance.sample_count:
-        message = f"{utterance.path} holds {len(data) // _SAMPLE_BYTES} samples, expected by the list of utterances:"
+        message = f"{utterance.path} has {len(data) // _SAMPLE_BYTES} samples, expected by the list of utterances:"
         raise HarnessError(f"{message} {utterance.sample_count}", _HINT)
     sound: npt.NDArray[np.float32] = np.frombuffer(data, dtype="<i2").astype(np.float32) / np.float32(32768.0)
     return sound
@@ -198,7 +196,7 @@ def _problem(utterance: Utterance) -> str:
     except OSError as error:
         return f"{utterance.path}: {error.strerror}"
     least = _SAMPLE_BYTES * utterance.sample_count
-    return f"{utterance.path} has {size} bytes; its audio alone needs {least}" if size < least else ""
+    return f"{utterance.path} has {size} bytes, but its audio alone needs {least}" if size < least else ""
 
 
 def listed_samples(folder: Path, entries: Sequence[str]) -> ListedSamples:

@@ -71,8 +71,8 @@ def _require_budget(journal: Journal, plan: Plan) -> None:
     )
     message = (
         f"a search of Server's rate needs about {needed_s:.0f} s: the estimate is {plan.estimate:.4g} queries/s, a run "
-        f"has {plan.probe.queries:,} queries at least (LoadGen calls none with fewer than {MIN_QUERIES} VALID), and "
-        f"there is one probe and one confirmation at least; the budget of this execution mode is {plan.budget_s:g} s"
+        f"has at least {plan.probe.queries:,} queries (LoadGen calls none with fewer than {MIN_QUERIES} VALID), and "
+        f"there are at least one probe and one confirmation. The budget of this execution mode is {plan.budget_s:g} s"
     )
     hint = "use a longer --execution_mode (test: 60 s, fast: 300 s, valid: 1200 s), or measure at a --server_target_qps"
     journal.prepared.opened.close()
@@ -88,8 +88,8 @@ def search_server(journal: Journal) -> tuple[dict[str, Json], Settings, LoadGenL
     limit = prepared.settings.target_latency_ms
     limit_ms = None if limit is None else limit.value
     say(
-        f"the highest valid rate within {limit_ms:g} ms, to {plan.tolerance:.0%}, in at most {plan.budget_s:g} s; "
-        f"the first rate is {plan.estimate:g} queries/s"
+        f"the highest valid rate within {limit_ms:g} ms, to {plan.tolerance:.0%}, in at most {plan.budget_s:g} s "
+        f"(the first rate is {plan.estimate:g} queries/s)"
     )
     runner = ProbeRunner(prepared, RunPaths(journal.folder))
     journal.keep()
@@ -149,12 +149,15 @@ def _nothing_found(journal: Journal, end: NotFound, limit_ms: float | None) -> H
         p99 = "not measured" if lowest.p99_ms is None else f"{lowest.p99_ms:.4g} ms"
         alone_ms = journal.prepared.found.warm_up.query_latency_ms or 0.0
         figure = (
-            f"; at the lowest rate, {lowest.rate:g} queries/s, p99 was {p99}; a single query takes {alone_ms:.4g} ms"
+            f". At the lowest rate, {lowest.rate:g} queries/s, p99 was {p99}. A single query lasts {alone_ms:.4g} ms"
         )
     message = f"no rate was found that meets the limit of {limit_ms:g} ms: {end.why}{figure}; tried:{tried or ' none'}"
     hints = ["a longer --execution_mode searches longer", "--server_target_qps sets the start of the search"]
     if lowest is not None and lowest.is_hopeless:
-        hints = ["this system is too slow for the limit", "give another --target_latency_ms to see what it can do"]
+        hints = [
+            "this system is too slow for the limit",
+            "give another --target_latency_ms to see its rate with that limit",
+        ]
     record.write(journal.folder, journal.content({}, None, message, is_finished=True))
     journal.prepared.opened.close()
     return HarnessError(message, "; ".join(hints))

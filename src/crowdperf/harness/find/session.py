@@ -139,4 +139,4 @@ def tell(content: Mapping[str, Json]) -> str:
             parts.append(f"{name} {setting['value']:.6g} ({setting['origin']})")
     if isinstance(confidence, Mapping):
         parts.append(f"{confidence['valid_runs']} of {confidence['of_runs']} runs VALID, {confidence['ended_because']}")
-    return f"found {', '.join(parts)}; {content['label']}"
+    return f"found {', '.join(parts)}, {content['label']}"

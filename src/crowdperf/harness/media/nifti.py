@@ -66,7 +66,7 @@ def _shape(path: Path) -> tuple[int, ...]:
     if found != expected % _GZIP_SIZE_MODULUS:
         raise ValueError(f"{path} is truncated or damaged: it has {found} bytes, its header says {expected}")
     if len(image.shape) != 3:
-        raise ValueError(f"{path} has the shape {image.shape}; it should have three axes")
+        raise ValueError(f"{path} has the shape {image.shape}, expected three axes")
     return tuple(image.shape)
 
 

@@ -22,7 +22,7 @@ _HINT = "score the log with the model and the data set that made it"
 def _rows(index: int, data: bytes) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
     """Return the predictions of a sample's rows and whether each was clicked."""
     if len(data) % 8:
-        raise HarnessError(f"the response of sample {index} has {len(data)} bytes; each row has 8", _HINT)
+        raise HarnessError(f"the response of sample {index} has {len(data)} bytes, but each row has 8", _HINT)
     values: npt.NDArray[np.float32] = np.frombuffer(data, dtype=np.float32)
     predictions, labels = values[0::2], values[1::2]
     is_click = np.equal(labels, 1)

@@ -54,7 +54,7 @@ def _rows(index: int, data: bytes) -> npt.NDArray[np.float32]:
         return np.empty((0, _ROW_FLOATS), dtype=np.float32)
     if len(data) % (4 * _ROW_FLOATS):
         raise HarnessError(
-            f"the response of sample {index} has {len(data)} bytes; each detection has {4 * _ROW_FLOATS}", _HINT
+            f"the response of sample {index} has {len(data)} bytes, but each detection has {4 * _ROW_FLOATS}", _HINT
         )
     rows: npt.NDArray[np.float32] = np.frombuffer(data, dtype=np.float32).reshape(-1, _ROW_FLOATS)
     if not np.isfinite(rows).all():
@@ -162,7 +162,7 @@ def _portions(responses: Iterable[tuple[int, bytes]], image_count: int) -> Itera
     portion: dict[int, bytes] = {}
     for index, data in responses:
         if not 0 <= index < image_count:
-            raise HarnessError(f"sample {index} is unknown; the data set has 0 to {image_count - 1}", _HINT)
+            raise HarnessError(f"sample {index} is unknown, the data set has 0 to {image_count - 1}", _HINT)
         if index in seen:
             continue
         seen.add(index)
@@ -203,7 +203,7 @@ def score(
             results.setdefault(category, []).append(matched)
         is_empty = False
     if stray_count:
-        _LOG.warning("%d samples have detections that name another sample; the index in the log counted", stray_count)
+        _LOG.warning("%d samples have detections that name another sample, the index in the log counted", stray_count)
     if is_empty:
         raise HarnessError("no responses to score", "score the log of an accuracy run")
     percent = 100.0 * _mean_precision(truth, results)

@@ -39,9 +39,7 @@ class BratsCase:
 
 def _require_size(index: int, data: bytes, wanted_bytes: int) -> None:
     if len(data) != wanted_bytes:
-        raise HarnessError(
-            f"the response of sample {index} has {len(data)} bytes; it should have {wanted_bytes}", _HINT
-        )
+        raise HarnessError(f"the response of sample {index} has {len(data)} bytes, expected {wanted_bytes}", _HINT)
 
 
 def _require_labels(what: str, index: int, volume: Array, highest: int) -> None:

@@ -43,7 +43,7 @@ def installed_splitter() -> Callable[[str], list[str]]:
     except LookupError:
         _LOG.warning(
             "nltk's punkt_tab is not installed: rougeLsum and gen_len may differ a little from the official script's "
-            "(rouge1, rouge2 and rougeL do not); python3 -m nltk.downloader punkt_tab installs it"
+            "(rouge1, rouge2 and rougeL do not). python3 -m nltk.downloader punkt_tab installs it"
         )
         return split_sentences
     return splitter

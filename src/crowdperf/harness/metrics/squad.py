@@ -197,7 +197,7 @@ def _is_exact(prediction: str, truth: str) -> float:
 def _of_best(comparison: Callable[[str, str], float], text: str, question: SquadQuestion) -> float:
     if not question.answers:
         raise HarnessError(
-            f"question {question.question_id} has no reference answer; SQuAD v1.1 has one to six for each",
+            f"question {question.question_id} has no reference answer (SQuAD v1.1 has one to six for each)",
             "use dev-v1.1.json: SQuAD v2 with its unanswerable questions has another metric",
         )
     return max(comparison(_normalized(text), _normalized(answer)) for answer in question.answers)
@@ -251,7 +251,7 @@ def score(
     spans: dict[int, _Span | None] = {}
     for index, data in responses:
         if not 0 <= index < len(features):
-            raise HarnessError(f"sample {index} is unknown; the data set has 0 to {len(features) - 1}", _HINT)
+            raise HarnessError(f"sample {index} is unknown, the data set has 0 to {len(features) - 1}", _HINT)
         spans[index] = _best_span(_logits_of(index, data), features[index])
     if not spans or not questions:
         raise HarnessError("no responses or no questions to score", "score the log of an accuracy run")

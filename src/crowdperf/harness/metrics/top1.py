@@ -27,7 +27,7 @@ def score(
             continue
         seen.add(index)
         if len(data) != response_bytes:
-            message = f"the response of sample {index} has {len(data)} bytes; it should have {response_bytes}"
+            message = f"the response of sample {index} has {len(data)} bytes, expected {response_bytes}"
             raise HarnessError(message, _HINT)
         try:
             found = label_of(data)

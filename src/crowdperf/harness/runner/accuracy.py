@@ -84,14 +84,14 @@ class ResponseLog:
 
     def _require_all(self, unknown: list[int]) -> None:
         if not self.response_count and not unknown:
-            hint = "score an accuracy run; a performance run logs none"
+            hint = "score an accuracy run (a performance run does not log responses)"
             raise HarnessError(f"{self._path} no responses logged", hint)
         missing = [index for index, is_there in enumerate(self._seen) if not is_there and not self._is_part]
         for found, words in ((missing, "is missing a response for"), (unknown, "contains responses for unknown")):
             if found:
                 shown = ", ".join(str(index) for index in found[:5]) + (", ..." if len(found) > 5 else "")
                 raise HarnessError(
-                    f"{self._path} {words} {len(found)} samples ({shown}); "
+                    f"{self._path} {words} {len(found)} samples ({shown}), "
                     f"the validation set has 0 to {len(self._seen) - 1}",
                     "use the data set and the log of one and the same accuracy run",
                 )

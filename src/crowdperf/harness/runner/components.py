@@ -77,7 +77,7 @@ def checked_digests(facts: ModelFacts, names: Sequence[str]) -> dict[str, str]:
         file = facts.files.get(name)
         if file is None:
             known = ", ".join(facts.files) or "none"
-            raise HarnessError(f"the model has no file for its network {name}; it has: {known}", _HINT)
+            raise HarnessError(f"the model has no file for its network {name}, only for: {known}", _HINT)
         try:
             digests[name] = file_sha256(file.path)
         except OSError as error:
@@ -134,12 +134,12 @@ def check_backend(config: RunConfig, can: BackendRecord, facts: ModelFacts) -> N
     )  # torch turns weights into another type as it loads them
     if is_as_it_lies and facts.precision != can.file_precision(config.precision):
         raise HarnessError(
-            f"the model's files are {facts.precision}; the run requests {config.precision}",
+            f"the model's files are {facts.precision}, but the run requests {config.precision}",
             f"use the variation _{facts.precision}, or the model in {can.file_precision(config.precision)}",
         )
     if facts.framework not in (None, can.framework):
         raise HarnessError(
-            f"the model's files are for {facts.framework}; backend {config.backend} reads {can.framework}",
+            f"the model's files are for {facts.framework}, but backend {config.backend} reads {can.framework}",
             f"use the model with the variation _{can.framework}",
         )
     if facts.is_for_tensorrt_only and can.framework == "onnx":
@@ -188,8 +188,8 @@ def require_model_memory(parts: Parts, available_bytes: int | None) -> None:
     needed = int(reckon(parts.facts))
     if needed > available_bytes:
         raise HarnessError(
-            f"{parts.config.model} needs about {needed / 1e9:.1f} GB of memory for its weights and tables; "
-            f"{available_bytes / 1e9:.1f} GB can be used",
+            f"{parts.config.model} needs about {needed / 1e9:.1f} GB of memory for its weights and tables, "
+            f"but {available_bytes / 1e9:.1f} GB can be used",
             "use a machine with more memory, or the model's variation _tiny to try the pipeline",
         )
 

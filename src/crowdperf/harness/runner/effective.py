@@ -118,4 +118,4 @@ def require_same_settings(
     wrong = list(_differences(settings, _expected(settings, audit_values), logged))
     if wrong:
         message = f"LoadGen did not apply its settings: {'; '.join(wrong)}"
-        raise HarnessError(message, "check user.conf and the detail log; the results of this run are meaningless")
+        raise HarnessError(message, "check user.conf and the detail log. The results of this run are meaningless")

@@ -53,7 +53,7 @@ class Singles(Protocol):
 def _not_loaded(index: int, loaded: Collection[int]) -> HarnessError:
     there = f"{len(loaded)} samples from {min(loaded)} to {max(loaded)}" if loaded else "none"
     return HarnessError(
-        f"sample {index} was requested but is not in memory; in memory: {there}",
+        f"sample {index} was requested but is not among the samples in memory: {there}",
         "LoadGen requests only samples that it has loaded: report this with mlperf_log_detail.txt of the run",
     )
 

@@ -249,7 +249,7 @@ def _require_limits(
     if config.execution_mode is ExecutionMode.VALID:
         if _exceeds_limit(config, circumstances.rules, target_latency_ms) and target_latency_ms is not None:
             allowed = (
-                f"at most {circumstances.rules.server_target_latency_ms:g}, the limit of the rules; or test or fast"
+                f"at most {circumstances.rules.server_target_latency_ms:g} (the rules' limit), or mode test or fast"
             )
             problems.append(Problem("target_latency_ms", f"{target_latency_ms.value:g}", allowed))
         for key, least in zip(("max_duration", "max_query_count"), shortest, strict=True):

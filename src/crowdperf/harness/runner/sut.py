@@ -78,7 +78,7 @@ class Work:
         if not isinstance(rows, np.ndarray) or rows.shape != wanted or rows.dtype != self.response.dtype:
             found = f"{rows.dtype}{list(rows.shape)}" if isinstance(rows, np.ndarray) else type(rows).__name__
             raise HarnessError(
-                f"a response is {found}; the model declares {self.response.dtype}{list(wanted)}",
+                f"a response is {found}, but the model declares {self.response.dtype}{list(wanted)}",
                 "use the model file that belongs to this model",
             )
 

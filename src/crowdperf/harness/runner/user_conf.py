@@ -21,8 +21,8 @@ KEYS = ("max_duration", "max_query_count", "min_duration", "min_query_count", "p
 MEASURED_KEYS: Mapping[str, str] = MappingProxyType(
     {
         "max_async_queries": "it ends a Server run while queries wait",
-        "sample_concatenate_permutation": "it changes how samples are drawn; the rules fix it for each model",
-        "target_latency_percentile": "it changes how many queries may be late; the rules fix it for each scenario",
+        "sample_concatenate_permutation": "it changes how samples are drawn, and the rules fix it for each model",
+        "target_latency_percentile": "it changes how many queries may be late, and the rules fix it for each scenario",
     }
 )
 """The keys that change what is measured, with how: for runs that are no MLPerf results only. LoadGen takes the
@@ -30,7 +30,7 @@ percentile in percent (99)."""
 
 _FIXED_KEYS: Mapping[str, str] = MappingProxyType(
     {
-        "coalesce_queries": "Server's queries have one sample each; it would join them",
+        "coalesce_queries": "Server's queries have one sample each, and it would join them",
         "performance_issue_same": "compliance test TEST04 sets it: give --compliance_test",
         "performance_issue_same_index": "compliance test TEST04 sets it: give --compliance_test",
         "performance_issue_unique": "compliance tests set it: give --compliance_test",
@@ -131,7 +131,7 @@ def effective(lines: Sequence[ConfLine], model: str, scenario: Scenario) -> dict
 
 def render(model: str, scenario: Scenario, values: Mapping[str, float]) -> str:
     """Return the text of a user.conf with one line per key, in key order."""
-    head = "# Written by the harness from run.json; LoadGen reads it once per run. Times in ms.\n"
+    head = "# Written by the harness from run.json. LoadGen reads it once per run. Times in ms.\n"
     return head + "".join(f"{model}.{scenario.value}.{key} = {_text(values[key])}\n" for key in sorted(values))
 
 

@@ -27,7 +27,7 @@ Tokens: TypeAlias = "npt.NDArray[np.int32]"
 
 OTHER_FAILURE, LATE_FAILURE = "other", "timeout"
 """Kinds of failed requests that any engine has."""
-SERVER_HINT = "check the server's log; --max_in_flight sets how many requests it gets at once"
+SERVER_HINT = "check the server's log. --max_in_flight sets how many requests it gets at once"
 """The next thing to try where a server of the user failed."""
 
 

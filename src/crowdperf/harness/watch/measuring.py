@@ -15,7 +15,7 @@ from crowdperf.kit.file_locks import is_alone
 LOCK_FILE = Path("/tmp/crowdperf-measuring.lock")
 """In /tmp, which all users share; TMPDIR may be a user's own."""
 
-MESSAGE = "another benchmark is running on this machine; both results will be too low"
+MESSAGE = "another benchmark is running on this machine, so both results will be too low"
 
 
 def _open(path: Path) -> int:

@@ -161,7 +161,7 @@ class Nvml:
         try:
             library = importlib.import_module("pynvml")
         except ImportError:
-            tell("the package nvidia-ml-py is missing; pip install nvidia-ml-py into this environment")
+            tell("the package nvidia-ml-py is missing. Run pip install nvidia-ml-py in this environment")
             return
         try:
             library.nvmlInit()

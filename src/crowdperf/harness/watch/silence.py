@@ -61,9 +61,9 @@ class Silence:
 def _error(counts: Counts, limit_s: float) -> HarnessError:
     waiting, done = counted(counts.open, "sample"), counted(counts.done, "sample")
     return HarnessError(
-        f"no response for {_text(limit_s)} while {waiting} waited; {done} were answered before",
-        "look for a hang in the log of the engine, server or device (dmesg, nvidia-smi); if it is only slow, use "
-        f"--request_timeout_s={2 * limit_s:g} waits longer",
+        f"no response for {_text(limit_s)} while {waiting} waited ({done} were answered before)",
+        "look for a hang in the log of the engine, server or device (dmesg, nvidia-smi). If it is only slow, set "
+        f"--request_timeout_s={2 * limit_s:g} to wait longer",
     )
 
 

@@ -66,5 +66,5 @@ def refusal(one: toolkits.Library, asked: Request) -> str:
     if not one.lib:
         return "it has headers, but no library"
     if asked.needs_headers and not one.header:
-        return "it has no headers (a runtime without its -dev package); _dev requires them"
+        return "it has no headers (a runtime without its -dev package), but _dev requires them"
     return "" if asked.admits(one.version) else f"required: {asked.limits_text}"

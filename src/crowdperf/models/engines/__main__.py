@@ -28,7 +28,7 @@ def main(words: Sequence[str] | None) -> None:
     parser.add_argument("--sizes", nargs="*", default=[], metavar="NAME=SMALLEST:TUNED_FOR:LARGEST")
     parser.add_argument("--workspace_mb", type=int, help="most memory of the builder's scratch buffers")
     parser.add_argument("--timing_cache", type=Path, help="file with kernel timings, read and written back")
-    parser.add_argument("--compute_capability", help="GPU to build for, e.g. SM89; this machine's by default")
+    parser.add_argument("--compute_capability", help="GPU to build for, e.g. SM89 (default: this machine's)")
     given = vars(parser.parse_args(words))
     start_s = time.perf_counter()
     precision = PRECISION_ALIASES.get(given["precision"], given["precision"])

@@ -46,7 +46,7 @@ class _Joined(nn.Module):
 def require_precision(found: str, wanted: str) -> None:
     """Raise HarnessError for anything but fp32: NVIDIA ran both benchmarks so."""
     if (found, wanted) != ("fp32", "fp32"):
-        raise HarnessError(f"Neuron is given fp32 networks; found {found}, requested {wanted}", "leave --precision")
+        raise HarnessError(f"Neuron is given fp32 networks, found {found}, requested {wanted}", "leave --precision")
 
 
 def batch_of(task: Task) -> int:

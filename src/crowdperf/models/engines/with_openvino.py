@@ -31,7 +31,7 @@ def require_precision(found: str, wanted: str) -> None:
     precision_type(wanted)
     if found != wanted and (found, wanted) != ("fp32", "bf16"):
         raise HarnessError(
-            f"the model's files are {found}; {wanted} was requested",
+            f"the model's files are {found}, but {wanted} was requested",
             f"cm run script --tags=quantize,ml-model,_{wanted} makes them" if wanted == "int8" else "leave --precision",
         )
 

@@ -39,7 +39,7 @@ def require_precision(found: str, wanted: str) -> None:
     """Raise HarnessError where files in the precision `found` make no engine in the precision `wanted`."""
     if found != wanted and (found, wanted) != ("fp32", "tf32"):
         raise HarnessError(
-            f"the model's files are {found}; {wanted} was requested, and an engine computes in the precision of "
+            f"the model's files are {found}, but {wanted} was requested, and an engine computes in the precision of "
             "its file",
             f"cm run script --tags=quantize,ml-model,_{wanted},_static,_tensorrt_fp16 makes them",
         )
@@ -163,7 +163,7 @@ def _configure(trt: Any, config: Any, task: Task, precision: str) -> None:
         if wanted is None:
             names = "none by name" if known is None else ", ".join(known.__members__)
             raise HarnessError(
-                f"{task.library} cannot build for {task.compute_capability}; it can for: {names}",
+                f"{task.library} cannot build for {task.compute_capability}, only for: {names}",
                 "build on a machine with that GPU, without --compute_capability",
             )
         config.num_compute_capabilities = 1

@@ -32,7 +32,7 @@ SMALL_CLIP = {"width": 64, "layers": 1, "patch": 8, "grid": 4, "embed": 32, "tex
 KINDS = {"tiny": (16, SMALL_CLIP, 16, 299, 192), "full": (128, VIT_B_32, 1, 299, 64)}
 """Places of a side of the noise, sizes of CLIP, divisor of Inception's channels, side and number of "real" pictures."""
 LICENSE = "CC0-1.0"
-NOTE = "synthetic captions, noise and scoring networks; results with them are not MLPerf results"
+NOTE = "synthetic captions, noise and scoring networks. Results with them are not MLPerf results"
 
 
 def write_captions(path: Path, count: int, random: np.random.RandomState) -> None:

@@ -225,7 +225,7 @@ def make(given: Given) -> None:
         "is_synthetic": True,
         "seed": seed,
         "count": given.count,
-        "count_of": "questions; a question on a paragraph longer than a window makes two samples or more",
+        "count_of": "questions (a question on a paragraph longer than a window makes two samples or more)",
         "vocabulary_size": shape.vocabulary,
         "license": LICENSE,
         "source": "made by get-dataset-squad/make_dataset.py",  # where this was: the data set's identity has the text

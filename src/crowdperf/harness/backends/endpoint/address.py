@@ -91,7 +91,7 @@ def _parts(url: str) -> SplitResult:
         raise _refusal("a URL whose host or port cannot be read", _EXAMPLE) from None
     if "@" in parts.netloc:
         shown = f"{parts.scheme}://***@{parts.netloc.rpartition('@')[2]}"
-        why = "a URL without user and password (they would appear in logs); put the key in an environment variable"
+        why = "a URL without user and password (they would appear in logs). Put the key in an environment variable"
         raise _refusal(shown, f"{why} and name it with --endpoint_key_variable")
     if parts.scheme not in ("http", "https") or not host:
         raise _refusal(repr(url), _EXAMPLE)

@@ -24,7 +24,7 @@ def check_answer(
     if answer.model is not None and not any(answer.model == one or answer.model.startswith(f"{one}-") for one in names):
         raise probe_error(
             f"for the model {form.model!r}", f"the server answered as {answer.model!r}",
-            f"check which model the server runs; to measure that model: {model_word(answer.model)}",
+            f"check which model the server runs. To measure that model: {model_word(answer.model)}",
         )  # fmt: skip
     if answer.skipped:
         raise probe_error(
@@ -79,7 +79,7 @@ def _check_count(answer: Collector, form: Form, vocabulary: Tokenizer | None) ->
     if answer.ids and said is not None and len(answer.ids) != said:
         raise probe_error(
             f"for {form.max_tokens} tokens", f"the server reports {said} tokens, its stream has {count}",
-            "check the server's log; update it",
+            "check the server's log, or update the server",
         )  # fmt: skip
     if not answer.ids and vocabulary is None:
         raise probe_error(
@@ -116,8 +116,8 @@ def repeat_notes(first: Collector, again: Collector, sampling: Sampling) -> list
         notes.append("the server gave two different answers to the same prompt, although greedy decoding was requested")
     if again.usage.cached_tokens:
         notes.append(
-            f"the server reused {again.usage.cached_tokens} tokens of an earlier prompt; MLPerf does not allow that "
-            "across queries: start it without prefix caching (vLLM: --no-enable-prefix-caching; "
+            f"the server reused {again.usage.cached_tokens} tokens of an earlier prompt. MLPerf does not allow that "
+            "across queries: start it without prefix caching (vLLM: --no-enable-prefix-caching, "
             "SGLang: --disable-radix-cache)"
         )
     return notes
@@ -135,7 +135,7 @@ def answer_notes(answer: Collector, most: int) -> list[str]:
         notes.append("the server does not report the number of output tokens (usage.completion_tokens): unchecked")
     if answer.has_reasoning:
         notes.append(
-            "the server splits thoughts from the answer; they are counted, but the marks between them are lost: "
+            "the server splits thoughts from the answer. They are counted, but the marks between them are lost: "
             "start it without a reasoning parser"
         )
     if not answer.is_done:

@@ -238,7 +238,7 @@ class Client:
             for flight in tuple(self.in_flight):
                 if now > flight.deadline_s:
                     came = "its answer had begun" if flight.has_begun else "no response"
-                    flight.end(f"no complete answer within the request timeout ({self.timeout_s:g} s); {came}")
+                    flight.end(f"no complete answer within the request timeout ({self.timeout_s:g} s), {came}")
                 elif flight.has_begun and now - flight.heard_s > self.stall_s:
                     flight.end(f"the server stopped in the middle of its answer: silent for {self.stall_s:g} s")
 

@@ -146,7 +146,7 @@ class Conversations:
                 if not _is_to_retry(error):
                     raise
                 if wait_s >= deadline_s - time.monotonic():
-                    text = f"{words(error, self._client.address)}; sent {tries + 1} times within the request timeout"
+                    text = f"{words(error, self._client.address)}, sent {tries + 1} times within the request timeout"
                     raise AnswerError(f"{text} ({self._settings.timeout_s:g} s)", kind_of(error)) from None
                 status = str(error.status)
             tries += 1
@@ -171,7 +171,7 @@ class Conversations:
             self._is_given_up = True
             listener.broken(
                 HarnessError(
-                    f"the endpoint answered none of the last {HOPELESS} requests; the last one, request "
+                    f"the endpoint answered none of the last {HOPELESS} requests. The last one, request "
                     f"{request.number}: {why}",
                     SERVER_HINT,
                 )

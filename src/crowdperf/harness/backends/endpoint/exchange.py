@@ -87,8 +87,8 @@ class Exchange:
 
     def explained(self, why: str) -> str:
         """Return why there is no answer, and whether a part of it had come; in the same words for many requests."""
-        came = "; part of the answer had come" if self._collector.pieces else ""
-        return why + came + ("; part of the response could not be read" if self._collector.skipped else "")
+        came = ", after part of the answer had arrived" if self._collector.pieces else ""
+        return why + came + (", and part of the response could not be read" if self._collector.skipped else "")
 
     def _tokens(self, text: str) -> Tokens:
         vocabulary = self._reading.vocabulary

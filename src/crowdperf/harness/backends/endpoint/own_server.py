@@ -56,7 +56,7 @@ class OwnServer(KeptServer):
                 return
             time.sleep(0.2)
         what = f"was not ready within {self.order.ready_s:g} s" if self.is_alive else "ended before it was ready"
-        hint = f"its log: {self.log}; {self.order.remedy}"
+        hint = f"its log: {self.log}. {self.order.remedy}"
         raise HarnessError(f"{self.order.name} {what}: {reason(self.log_text())}", hint)
 
     def _answers(self) -> bool:

@@ -110,13 +110,13 @@ def hint_for(error: BaseException, address: Address, variable: str | None) -> st
     """Return what to try next after an error."""
     if is_about_streaming(error):
         return (
-            "switch streaming on in the server, and in a gateway before it: first tokens cannot be seen without it; "
-            "--scenario=Offline needs none"
+            "switch streaming on in the server, and in a gateway before it: first tokens cannot be seen without it. "
+            "--scenario=Offline does not need them"
         )
     if isinstance(error, Refused):
         return refusal_hint(error.status, address.root, variable)
     if isinstance(error, LateAnswer):
-        return "the server is slow, or stuck: check its log; --request_timeout_s=SECONDS gives an answer more time"
+        return "the server is slow, or stuck: check its log. --request_timeout_s=SECONDS gives an answer more time"
     if (untrusted := certificate_error(error)) is not None:
         return certificate_words(untrusted, address.shown_host)[1]
     if isinstance(error, NoConnection):
@@ -191,7 +191,7 @@ class Prober:
             raise HarnessError(
                 f"the benchmark gives no {'messages' if endpoint.api == CHAT else 'tokens or text'}, which "
                 f"--endpoint_api={endpoint.api} needs",
-                f"leave --endpoint_api out; {WITH_MESSAGES}",
+                f"omit --endpoint_api. {WITH_MESSAGES}",
             )
         error: BaseException | None = None
         for kind in forms:
@@ -208,7 +208,7 @@ class Prober:
         asked = f"for {self._most} tokens of the model {model!r} (POST {PATHS[kind]}, prompt as {kind})"
         hint = hint_for(error, address, endpoint.key_variable)
         if prompt.messages is None and isinstance(error, Refused) and error.status in NO_LIST:
-            hint = f"use a server with /completions; {WITH_MESSAGES}"
+            hint = f"use a server with /completions. {WITH_MESSAGES}"
         raise probe_error(asked, words(error, address), hint) from None
 
     async def _streamed_or_whole(self, form: Form) -> tuple[Form, Collector]:

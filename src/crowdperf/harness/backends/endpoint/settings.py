@@ -58,9 +58,9 @@ def in_flight(given: int | None, open_files: int) -> tuple[int, str, tuple[str, 
     wanted = given or MAX_IN_FLIGHT
     remedy = f"raise the limit: ulimit -n {wanted + _OTHER_FILES}"
     if given is not None and wanted > possible:
-        lower = f"; or use --max_in_flight={possible}" if possible > 0 else ""
+        lower = f", or use --max_in_flight={possible}" if possible > 0 else ""
         raise HarnessError(
-            f"max_in_flight {wanted:,} needs as many open connections; this process may have {max(0, possible):,}, "
+            f"max_in_flight {wanted:,} needs as many open connections, but this process may have {max(0, possible):,}, "
             f"since its limit of open files is {open_files:,}",
             remedy + lower,
         )
@@ -69,7 +69,7 @@ def in_flight(given: int | None, open_files: int) -> tuple[int, str, tuple[str, 
     if possible >= MAX_IN_FLIGHT:
         return MAX_IN_FLIGHT, "default", ()
     if possible < MIN_IN_FLIGHT:
-        lower = f"; or choose a number yourself: --max_in_flight={possible}" if possible > 0 else ""
+        lower = f", or choose a number yourself: --max_in_flight={possible}" if possible > 0 else ""
         raise HarnessError(
             f"the limit of open files ({open_files:,}) leaves {max(0, possible):,} connections to the server, "
             f"allowed: at least {MIN_IN_FLIGHT}",
@@ -77,7 +77,7 @@ def in_flight(given: int | None, open_files: int) -> tuple[int, str, tuple[str, 
         )
     note = (
         f"at most {possible:,} requests are in flight instead of {MAX_IN_FLIGHT:,}: the limit of open files is "
-        f"{open_files:,}; {remedy}"
+        f"{open_files:,}. {remedy}"
     )
     return possible, f"limit of open files ({open_files:,})", (note,)
 

@@ -72,7 +72,7 @@ def require_text(ids: list[int], text: str, vocabulary: Tokenizer) -> None:
     """
     largest = max(ids, default=0)
     if largest >= vocabulary.size:
-        raise AnswerError(f"the server sent the token id {largest}; the model has {vocabulary.size} tokens")
+        raise AnswerError(f"the server sent the token id {largest}, but the model has {vocabulary.size} tokens")
     if not text or not ids:
         return
     said = "".join(text.split())

@@ -64,7 +64,9 @@ def _model(request: EngineRequest) -> Path:
     """Return the GGUF file; raises HarnessError for what this engine cannot do."""
     if request.device != "cpu" or request.precision not in RECORD.precisions:
         found = f"device {request.device}, precision {request.precision}"
-        raise HarnessError(f"llama_cpp: {found}; it runs on cpu, weights of {', '.join(RECORD.precisions)}")
+        raise HarnessError(
+            f"llama_cpp: {found} is not supported, only cpu with weights of {', '.join(RECORD.precisions)}"
+        )
     if request.sampling.min_tokens > 1 or request.sampling.stop:
         asked = f"min_tokens {request.sampling.min_tokens}, stop tokens {list(request.sampling.stop)}"
         raise HarnessError(

@@ -60,7 +60,7 @@ def core_ranges(cores: int, count: int) -> tuple[str, ...]:
     each = cores // count
     if each < 1:
         raise HarnessError(
-            f"{count} instances share {cores} NeuronCores; each needs its own", f"--instance_count={cores}"
+            f"{count} instances share {cores} NeuronCores, but each needs its own", f"--instance_count={cores}"
         )
     return tuple(f"{number * each}-{(number + 1) * each - 1}" for number in range(count))
 
@@ -95,7 +95,7 @@ def wire_network(network: NetworkSpec, sizes: Mapping[str, int]) -> NetworkSpec:
     )
     shapes = {(spec.dtype, fixed_shape(spec, sizes)) for spec in network.outputs}
     if len(shapes) > 1:
-        raise HarnessError(f"the outputs of {network.name} differ in type or size; they cannot be joined into one")
+        raise HarnessError(f"the outputs of {network.name} differ in type or size and cannot be joined into one")
     ((dtype, shape),) = shapes
     several = (len(network.outputs),) if len(network.outputs) > 1 else ()
     return NetworkSpec(

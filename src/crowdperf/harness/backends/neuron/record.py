@@ -19,7 +19,7 @@ RECORD = BackendRecord(
     only_with="neuron_batch",
     server="triton",
     unfit={
-        "cpu": "requires AWS Inferentia; --simulate=neuron runs the same path on the CPU",
+        "cpu": "requires AWS Inferentia (--simulate=neuron runs the same path on the CPU)",
         "cuda": "it runs on AWS Inferentia",
     },
 )

@@ -93,5 +93,5 @@ def _place(name: str) -> int:
     """Return the number behind the two underscores of a tensor's name."""
     stem, _, number = name.rpartition("__")
     if not stem or not number.isdigit():
-        raise pb_utils.TritonModelException(f"tensors are called <name>__<number>; found {name}")
+        raise pb_utils.TritonModelException(f"tensors are called <name>__<number>, found {name}")
     return int(number)

@@ -15,6 +15,6 @@ RECORD = BackendRecord(
     is_served=True,
     only_with="neuron_batch",
     server="triton",
-    stand_in="SIMULATED Neuron: computed on the CPU, not on AWS Inferentia; does not reflect its speed or compiler",
+    stand_in="SIMULATED Neuron: computed on the CPU, not on AWS Inferentia, and does not reflect its speed or compiler",
     simulates="neuron",
 )

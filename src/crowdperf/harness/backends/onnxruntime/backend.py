@@ -273,7 +273,7 @@ def _open_session(
     available = onnxruntime.get_available_providers()
     if wanted not in available:
         raise HarnessError(
-            f"the device needs onnxruntime's {wanted}; this build has: {', '.join(available)}",
+            f"the device needs onnxruntime's {wanted}, but this build only has: {', '.join(available)}",
             "install onnxruntime-gpu into this environment, or use device cpu",
         )
     try:
@@ -290,6 +290,6 @@ def require_provider(found: Sequence[str], wanted: str) -> None:
     """Raise HarnessError when a session's first provider is not the wanted one."""
     if found[0] != wanted:
         raise HarnessError(
-            f"onnxruntime fell back to {found[0]}; {wanted} was requested",
+            f"onnxruntime fell back to {found[0]} instead of {wanted}",
             "look for the library it could not load in the lines above, or use device cpu",
         )

@@ -159,7 +159,7 @@ def open_backend(request: BackendRequest) -> OpenVinoBackend:
         missing = [spec.name for spec in specs if spec.name not in found]
         if missing:
             raise HarnessError(
-                f"the blob has no {kind} {', '.join(missing)}; it has: {', '.join(sorted(found))}",
+                f"the blob has no {kind} {', '.join(missing)}, only: {', '.join(sorted(found))}",
                 "use the file that generate,engine,_openvino makes of this model",
             )
     require_precision(imported.compiled, request.precision)

@@ -48,7 +48,7 @@ def require_built_for_here(engine: Mapping[str, Any]) -> None:
         raise HarnessError("model.json does not record what its blob was built with (engine: built_for)", _HINT)
     if wanted.get("openvino") != library_version():
         raise HarnessError(
-            f"the blob was made by OpenVINO {wanted.get('openvino')}; {library_version()} is installed here", _HINT
+            f"the blob was built by OpenVINO {wanted.get('openvino')}, but {library_version()} is installed here", _HINT
         )
     theirs, ours = set(wanted.get("instruction_sets") or ()), set(instruction_sets())
     if theirs != ours:
@@ -74,10 +74,10 @@ def require_precision(compiled: openvino.CompiledModel, precision: str) -> None:
     """Raise HarnessError where the network runs on another device, or in another precision, than was asked for."""
     devices = list(compiled.get_property("EXECUTION_DEVICES"))
     if devices != [DEVICE]:
-        raise HarnessError(f"OpenVINO runs the network on {', '.join(devices)}; {DEVICE} was requested")
+        raise HarnessError(f"OpenVINO runs the network on {', '.join(devices)} instead of {DEVICE}")
     found, wanted = compiled.get_property("INFERENCE_PRECISION_HINT"), precision_type(precision)
     if found != wanted:
-        raise HarnessError(f"OpenVINO computes in {found.get_type_name()}; {wanted.get_type_name()} was requested")
+        raise HarnessError(f"OpenVINO computes in {found.get_type_name()} instead of {wanted.get_type_name()}")
     if precision == "int8" and not eight_bit_layers(compiled):
         raise HarnessError(
             "OpenVINO runs no layer of this network in 8 bits",

@@ -200,7 +200,7 @@ def open_backend(request: BackendRequest) -> Any:
     known = RECORD.precisions_on(request.device)
     if request.precision not in known:
         raise HarnessError(
-            f"backend pytorch has no {request.precision} on {request.device}; it has: {', '.join(known)}",
+            f"backend pytorch has no {request.precision} on {request.device}, only: {', '.join(known)}",
             "int8 runs on backend onnxruntime: cm run script --tags=quantize,ml-model,_int8",
         )
     if request.device == "cuda":
@@ -214,7 +214,7 @@ def open_backend(request: BackendRequest) -> Any:
             "use fp32, or device cuda",
         )
     if request.precision == "bf16" and not has_bf16_matmul():
-        print("pytorch: this CPU has no AMX; bf16 is slower than fp32 here", file=sys.stderr)
+        print("pytorch: this CPU has no AMX, so bf16 is slower than fp32 here", file=sys.stderr)
     return ProcessorBackend(build_module(request), request)
 
 

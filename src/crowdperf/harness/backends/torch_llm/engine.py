@@ -175,7 +175,7 @@ def open_engine(request: EngineRequest) -> TextEngine:
     if request.device not in ("cpu", "cuda") or dtype is None or folder is None or not files:
         found = f"device {request.device}, precision {request.precision}, {len(files)} safetensors files"
         raise HarnessError(
-            f"torch_llm: {found}; it needs cpu or cuda, {' or '.join(_TYPES)}, and a Hugging Face folder"
+            f"torch_llm: {found} is unsupported: it needs cpu or cuda, {' or '.join(_TYPES)} and a Hugging Face folder"
         )
     torch.set_num_threads(request.threads)
     device = _device(request)

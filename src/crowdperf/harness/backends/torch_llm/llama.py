@@ -21,7 +21,7 @@ from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.text.tokenizer import end_tokens
 
 _CPU = torch.device("cpu")
-_HINT = "torch_llm only runs models of the Llama architecture; use another backend for this model"
+_HINT = "torch_llm only runs models of the Llama architecture. Use another backend for this model"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,16 +51,20 @@ def read_config(folder: Path) -> LlamaConfig:
     values = _json(folder / "config.json")
     family = values.get("model_type")
     if family != "llama":
-        raise HarnessError(f"the model is of type {family!r} (config.json); torch_llm runs 'llama'", _HINT)
+        raise HarnessError(f"the model is of type {family!r} (config.json), but torch_llm runs 'llama' only", _HINT)
     rope = values.get("rope_parameters") or values.get("rope_scaling") or {}
     kind = rope.get("rope_type", rope.get("type", "default"))
     expected = {"hidden_act": ("silu",), "attention_bias": (None, False), "mlp_bias": (None, False)}
     for key, allowed in expected.items():
         if values.get(key) not in allowed:
-            raise HarnessError(f"config.json: {key} is {values.get(key)!r}; torch_llm knows {allowed[-1]!r}", _HINT)
+            raise HarnessError(
+                f"config.json: {key} is {values.get(key)!r}, but torch_llm supports only {allowed[-1]!r}", _HINT
+            )
     if kind not in ("default", "llama3") or values.get("quantization_config"):
         found = f"rope_type {kind!r}" if kind not in ("default", "llama3") else "quantized weights"
-        raise HarnessError(f"config.json: {found}; torch_llm knows 'default' and 'llama3', and float weights", _HINT)
+        raise HarnessError(
+            f"config.json: {found}, but torch_llm supports only 'default' and 'llama3', and float weights", _HINT
+        )
     try:
         heads = int(values["num_attention_heads"])
         return LlamaConfig(

@@ -85,7 +85,7 @@ class TritonBackend:
         self._before = counted_statistics(self._statistics, warm_up)
         if (inferred := count_of(self._before, "inference_count")) < warm_up:
             raise HarnessError(
-                f"Triton counts {inferred:,} inferences; the harness sent {warm_up} samples to warm it up",
+                f"Triton counts {inferred:,} inferences, but the harness sent {warm_up} samples to warm it up",
                 "another server answered, or responses are fabricated: rerun",
             )
         for sent in self._sent:
@@ -163,7 +163,7 @@ def _require_transport(network: NetworkSpec, serving: Serving) -> None:
     open_sizes = [spec.name for spec in (*network.inputs, *network.outputs) if not spec.is_fixed]
     if open_sizes:
         raise HarnessError(
-            f"--transport=shm needs tensors of one size; those of {', '.join(open_sizes)} differ from call to call",
+            f"--transport=shm needs tensors of one size. The size of {', '.join(open_sizes)} varies between requests",
             "--transport=grpc or http",
         )
 

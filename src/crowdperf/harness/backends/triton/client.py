@@ -60,7 +60,9 @@ def _answers(network: NetworkSpec, found: Mapping[str, Array], count: int) -> di
     for spec in network.outputs:
         array = found.get(spec.name)
         if array is None:
-            raise HarnessError(f"Triton answered without the output {spec.name}; it gave: {', '.join(found) or 'none'}")
+            raise HarnessError(
+                f"Triton answered without the output {spec.name}. Its outputs: {', '.join(found) or 'none'}"
+            )
         if not spec.shape and array.shape == (count, 1):
             array = array.reshape(count)
         fits = len(array.shape) == len(spec.shape) + 1 and all(
@@ -211,7 +213,7 @@ def _shared_memory(path: Path, size: int) -> mmap.mmap:
         path.unlink(missing_ok=True)
         raise HarnessError(
             f"{size / 1e6:.1f} MB of shared memory in {SHARED_MEMORY} are not available: {error.strerror}",
-            "--transport=grpc needs none; in a container give a larger --shm-size",
+            "--transport=grpc needs no shared memory. In a container, set a larger --shm-size",
         ) from error
 
 

@@ -17,7 +17,7 @@ RECORD = BackendRecord(
     # (2026-11-23), and none is invented.
     image="nvcr.io/nvidia/tritonserver:24.10-py3",
     unfit={
-        "cuda": "the server of nvidia-pytriton computes on the CPU; a GPU needs NVIDIA's container: "
+        "cuda": "the server of nvidia-pytriton computes on the CPU. A GPU needs NVIDIA's container: "
         "cm run script --tags=serve,mlperf,model,_container,_plan",
     },
 )

@@ -50,13 +50,13 @@ def require_servable(benchmark: str, networks: Sequence[NetworkSpec]) -> Network
     if len(networks) != 1:
         names = ", ".join(network.name for network in networks)
         raise HarnessError(
-            f"{benchmark} has {len(networks)} networks ({names}); here Triton can serve only one", _other()
+            f"{benchmark} has {len(networks)} networks ({names}), but here Triton can serve only one", _other()
         )
     network = networks[0]
     states = [spec.name for spec in (*network.inputs, *network.outputs) if spec.is_state]
     if states:
         raise HarnessError(
-            f"{benchmark} passes states between calls ({', '.join(states)}); Triton would copy them each time",
+            f"{benchmark} passes states between calls ({', '.join(states)}), which Triton would copy each time",
             _other(),
         )
     return network
@@ -80,7 +80,9 @@ def require_fixed_sizes(benchmark: str, network: NetworkSpec) -> None:
 def tensor_lines(kind: str, spec: TensorSpec) -> list[str]:
     """Return the lines of config.pbtxt for an "input" or "output"; raises HarnessError for a type that Triton lacks."""
     if spec.dtype not in DATA_TYPES:
-        raise HarnessError(f"Triton has no type for {spec.dtype} (tensor {spec.name}); it has {', '.join(DATA_TYPES)}")
+        raise HarnessError(
+            f"Triton has no type for {spec.dtype} (tensor {spec.name}). Its types: {', '.join(DATA_TYPES)}"
+        )
     sizes = [size if isinstance(size, int) else -1 for size in spec.shape] or [1]
     return [
         f"{kind} {{",

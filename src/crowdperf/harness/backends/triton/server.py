@@ -197,7 +197,7 @@ class TritonServer(KeptServer):
             problem: object = f"status {status}"
         except (OSError, http.client.HTTPException, ValueError, LookupError) as error:
             problem = error
-        told = "" if self.is_alive else f"; the server has ended: {reason(self.log_text())}"
+        told = "" if self.is_alive else f", the server has ended: {reason(self.log_text())}"
         raise HarnessError(f"tritonserver did not return its statistics: {problem}{told}", f"its log: {self.log}")
 
 

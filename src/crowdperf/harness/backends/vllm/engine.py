@@ -73,7 +73,7 @@ def visible_devices(gpus: Sequence[int], environment: Mapping[str, str]) -> str:
     missing = [] if words is None else [str(gpu) for gpu in gpus if gpu >= len(words)]
     if missing:
         raise HarnessError(
-            f"GPUs {', '.join(missing)} were requested; CUDA_VISIBLE_DEVICES is {seen!r}", "other --gpus"
+            f"GPUs {', '.join(missing)} were requested, but CUDA_VISIBLE_DEVICES is {seen!r}", "other --gpus"
         )
     return ",".join(str(gpu) if words is None else words[gpu] for gpu in gpus)
 
@@ -120,7 +120,9 @@ def _require(request: EngineRequest) -> tuple[Path, Path]:
     known = BACKENDS["vllm"].precisions_on(request.device)
     if request.device not in BACKENDS["vllm"].devices or request.precision not in known:
         found = f"device {request.device}, precision {request.precision}"
-        raise HarnessError(f"vllm: {found}; it runs on cpu and cuda, on {request.device} in {', '.join(known)}")
+        raise HarnessError(
+            f"vllm: {found} is not supported. It runs on cpu and cuda, on {request.device} in {', '.join(known)}"
+        )
     if python is None or not python.is_file():
         variation = ",_cuda" if request.device == "cuda" else ""
         message = f"vLLM's server is not installed: {python}"
