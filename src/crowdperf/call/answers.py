@@ -1,4 +1,4 @@
-"""What a hook answers CM where a call cannot be carried out. Pure."""
+"""The answer of a hook to CM when a call cannot be carried out. Pure."""
 
 from typing import Any
 

@@ -1,9 +1,9 @@
-"""Registers a checkout in a CM home: ``cm_home.py CM_HOME CHECKOUT``; needs nothing but Python.
+"""Registers a checkout in a CM home: ``cm_home.py CM_HOME CHECKOUT``. Needs only Python.
 
-The same as ``cm add repo --path=CHECKOUT`` leaves behind, but written as a whole, so that a killed start never leaves
-half a file, and in the first place, so that its engine answers where another repository brings one too; an index that
-no longer parses is removed, and cmind makes it anew. Another copy of the same repository, as a checkout that was moved
-or copied with its home leaves one, is no longer registered: the engine refuses two.
+The result is the same as that of ``cm add repo --path=CHECKOUT``. Each file is written as a whole, so that a killed
+start never leaves half a file, and the checkout is registered first, so that its engine is used even if another
+repository also has one. An index that cannot be parsed is removed, and cmind rebuilds it. Another copy of the same
+repository (left by a checkout that was moved or copied with its home) is unregistered, because the engine refuses two.
 """
 
 import json
@@ -45,7 +45,7 @@ def make_local_repo(home: Path) -> None:
 
 
 def identity(repo: Path) -> str:
-    """The line of a repository's ``cmr.yaml`` that says which one it is; empty where there is none."""
+    """The line of a repository's ``cmr.yaml`` with its identity, empty if the file is missing."""
     try:
         lines = (repo / "cmr.yaml").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -54,7 +54,7 @@ def identity(repo: Path) -> str:
 
 
 def register(home: Path, checkout: Path) -> None:
-    """Makes ``home`` know ``checkout``; changes nothing when it does already."""
+    """Register ``checkout`` in ``home``, unless it is registered already."""
     make_local_repo(home)
     if not isinstance(load(home / "index.json"), dict):
         (home / "index.json").unlink(missing_ok=True)

@@ -29,13 +29,13 @@ COMMAND = "crowdperf cm"
 
 
 class CommandError(Exception):
-    """What cannot be called so; the text says what is known."""
+    """An invalid command line. The text lists the known words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """words: of CM. takes: the input that a word without dashes becomes, `*` for any words of CM; `tags` replaces the
-    recipe itself."""
+    """words: of CM. takes: the input that a word without dashes becomes, `*` for any words of CM, or `tags`, which
+    replaces the recipe itself."""
 
     words: tuple[str, ...]
     about: str
@@ -105,8 +105,8 @@ def words_of_cm(words: Sequence[str]) -> list[str]:
 
 
 def repository(data: Path) -> Path:
-    """The CM repository: the checkout that this file is in, else a copy of what the wheel has, with a link to its
-    packages, made once in `data` for each content of the wheel. Raises OSError."""
+    """The CM repository: the checkout with this file, else a copy of the wheel's content with a link to its packages,
+    created once in `data` for each content of the wheel. Raises OSError."""
     checkout = PACKAGE.parents[1]
     if (checkout / "cmr.yaml").is_file():
         return checkout
@@ -128,7 +128,7 @@ def repository(data: Path) -> Path:
 
 
 def environment(env: Mapping[str, str]) -> dict[str, str]:
-    """The variables that a CM process needs, where they are not set. Pure."""
+    """The environment variables that a CM process needs and that are not set yet. Pure."""
     home = Path(env.get("HOME") or Path.home())
     given = {name: value for name, value in env.items() if value.startswith("/")}  # the specification ignores others
     data = Path(given.get("XDG_DATA_HOME") or home / ".local" / "share") / "crowdperf"
@@ -140,7 +140,7 @@ def environment(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Becomes the command of CM; returns 0 after help and 1 for a wrong call."""
+    """Replace this process by the CM command. Returns 0 after help and 1 for an invalid command line."""
     asked = list(sys.argv[1:] if words is None else words)
     if not asked or asked[0] in ("-h", "--help", "help"):
         print(usage())

@@ -1,7 +1,7 @@
-"""What a server of language models says before it answers a prompt, in words that a user can act on, and never with the
+"""Answers of a server of language models before it gets a prompt, in words that a user can act on, and never with the
 API key. Standard library only, so that a wrong URL is found before anything is installed.
 
-`look` asks for the models (GET /models) as the harness's client does at the start of a run.
+`look` requests the models (GET /models) as the harness's client does at the start of a run.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ KIND_HINT = "check that the URL belongs to a server with OpenAI's API, and check
 
 
 class ServerProblem(Exception):
-    """Why a server cannot be measured: what it was asked for, and what came. hint: what to try."""
+    """Why a server cannot be measured: the request and the response. hint: the suggested fix."""
 
     def __init__(self, asked: str, found: str, hint: str) -> None:
         super().__init__(f"the endpoint cannot be used: request {asked}: {found}")
@@ -89,7 +89,7 @@ def without_key(text: str, key: str | None) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return what a server said on one line, with escapes in the place of what a terminal would obey."""
+    """Return a server's message on one line, with escapes for characters that a terminal would obey."""
     return printable(" ".join(text.split()))
 
 
@@ -125,7 +125,7 @@ def shown_url(location: str) -> str:
 
 
 def refusal_words(status: int, text: str, location: str | None) -> str:
-    """Return what a response means that is no answer. text: the server's own words. location: of a redirect."""
+    """Return the meaning of an error response. text: the server's own words. location: of a redirect."""
     if 300 <= status < 400:
         where = location or "nowhere"
         return f"the server redirects to {where} ({status}), and redirects are not followed: give that URL"
@@ -134,8 +134,7 @@ def refusal_words(status: int, text: str, location: str | None) -> str:
 
 
 def refusal_hint(status: int, root: str, variable: str | None) -> str:
-    """Return what to try after a response that is no answer. root: the URL without its path. variable: the one that
-    holds the key."""
+    """Return the suggested fix for an error response. root: the URL without its path. variable: has the key."""
     if status in (401, 403):
         held = f"the key in {variable} was refused" if variable else "no key was sent"
         return f"{held}: export the key and pass the name of its variable: --endpoint_key_variable=NAME"
@@ -149,7 +148,7 @@ def refusal_hint(status: int, root: str, variable: str | None) -> str:
 
 
 def listed_models(content: Any) -> list[dict[str, Any]]:
-    """Return the models in the answer to GET /models; raises ServerProblem where it is something else."""
+    """Return the models in the answer to GET /models. Raises ServerProblem for any other content."""
     entries = content.get("data") if isinstance(content, dict) else None
     if not isinstance(entries, list):
         raise ServerProblem(
@@ -160,7 +159,7 @@ def listed_models(content: Any) -> list[dict[str, Any]]:
 
 
 def choose_model(entries: Sequence[Mapping[str, Any]] | None, wanted: str | None) -> str:
-    """Return the model to ask for; raises ServerProblem naming those there are, the nearest first."""
+    """Return the model to request. Raises ServerProblem with the available models, the nearest first."""
     if entries is None:
         return str(wanted)
     names = [str(one["id"]) for one in entries]
@@ -201,7 +200,7 @@ def certificate_words(error: ssl.SSLCertVerificationError, host: str) -> tuple[s
 
 
 class _ProxyProblem(Exception):
-    """The text says why the proxy of the environment is of no use."""
+    """The text explains why the proxy of the environment cannot be used."""
 
 
 _PROXY_HINT = "fix the proxy in {0}_PROXY, or bypass it: export NO_PROXY={1}"
@@ -228,8 +227,8 @@ def connection_words(
 
 
 def proxy_of(url: str) -> str | None:
-    """Return the proxy that the environment names for a URL (HTTP_PROXY, HTTPS_PROXY); None without one, for this
-    machine, and for what NO_PROXY lists."""
+    """Return the proxy that the environment sets for a URL (HTTP_PROXY, HTTPS_PROXY), or None if it sets none, for this
+    machine, and for hosts in NO_PROXY."""
     parts = urlsplit(url)
     if is_loopback(parts.hostname or "") or urllib.request.proxy_bypass(parts.netloc):
         return None
@@ -287,7 +286,7 @@ class _Asked:
         return ServerProblem(call, without_key(one_line(found), self.key)[:400], without_key(hint, self.key))
 
     def answer(self, call: str, path: str, body: bytes | None = None) -> Response | None:
-        """Return status, headers and body of an answer; None where the server takes long. Raises ServerProblem."""
+        """Return status, headers and body of an answer, or None if the server is slow. Raises ServerProblem."""
         parts, proxy = urlsplit(self.url), proxy_of(self.url)
         if proxy and self.key is not None and parts.scheme == "http":
             raise self.problem(call, *key_on_proxy_words(self.url))
@@ -302,7 +301,7 @@ class _Asked:
             raise self.problem(call, *connection_words(error, self.url)) from None
 
     def refused(self, call: str, answer: Response) -> ServerProblem:
-        """Return what an answer with another status than 200 means."""
+        """Return the meaning of an answer with another status than 200."""
         status, headers, body = answer
         parts, location = urlsplit(self.url), headers.get("Location")
         words = refusal_words(status, body_text(body), None if location is None else shown_url(location))
@@ -312,10 +311,10 @@ class _Asked:
 
 @functools.lru_cache(maxsize=8)
 def look(url: str, model: str | None, variable: str | None, chat_hint: str = "") -> None:
-    """Ask the server at `url` (up to and with /v1) for its models; once for a process. variable: of the environment,
-    with the API key. chat_hint: where the benchmark needs /completions, what to do with a server that has chats only;
-    it is then asked for one token. Raises ServerProblem for what no run could get over: nobody there, another path, no
-    key, a model that it does not have. A server that is slow to answer may still be good."""
+    """Request the models of the server at `url` (up to and with /v1), once per process. variable: of the environment,
+    with the API key. chat_hint: the fix for a server that only has chats, if the benchmark needs /completions (the
+    server is then asked for one token). Raises ServerProblem for every problem that would end any run: no server,
+    another path, no key, an unknown model. A slow server is not a problem."""
     key = (os.environ.get(variable, "").strip() or None) if variable else None
     server, call = _Asked(url.rstrip("/"), key, variable), "for the models (GET /models)"
     answer = server.answer(call, MODELS)
@@ -340,8 +339,8 @@ def look(url: str, model: str | None, variable: str | None, chat_hint: str = "")
 
 
 def look_for_run(url: str, model: str, variable: str, benchmark: str) -> None:
-    """Look at the server that a run is to measure. model: its name at the server, "" for the only one. variable: of the
-    API key, "" for the usual one where it is set. benchmark: "" where it is not known yet. Raises ServerProblem."""
+    """Check the server that a run is to measure. model: its name at the server, "" for the only one. variable: of the
+    API key, "" for the usual one if that is set. benchmark: "" if it is not known yet. Raises ServerProblem."""
     if not variable and DEFAULT_KEY_VARIABLE in os.environ:
         variable = DEFAULT_KEY_VARIABLE
     needs_more = benchmark and not has_messages(benchmark)
@@ -353,7 +352,7 @@ _SLOW = "connected, but no answer yet"
 
 
 def _answer(url: str, key: str | None, body: bytes | None, proxy: str | None) -> Response:
-    """Return status, headers and body of a GET, or of a POST of JSON; raises OSError, http.client.HTTPException and
+    """Return status, headers and body of a GET, or of a POST of JSON. Raises OSError, http.client.HTTPException and
     _ProxyProblem."""
     parts, more = urlsplit(url), dict[str, str]()
     if proxy is None:

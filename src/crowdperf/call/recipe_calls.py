@@ -8,7 +8,7 @@ SCRIPT_AUTOMATION = "script,5b4e0237da074764"
 """CM's alias and uid of the automation that runs recipes."""
 
 PASSED_ON_INPUTS = ("adr", "add_deps_recursive", "env")
-"""Inputs of a call that also hold for every recipe below it."""
+"""Inputs of a call that also apply to every dependency."""
 
 
 def passed_on_inputs(inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -17,7 +17,7 @@ def passed_on_inputs(inputs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def threads_in_all(settings: Mapping[str, Any]) -> int | None:
-    """Return the input `threads` that gives a run the shape in `settings`, the part `run` of result.json; None without.
+    """Return the input `threads` that gives a run the shape in `settings` (the part `run` of result.json), or None.
 
     The input counts the CPU threads of all instances, result.json those of one.
     """

@@ -1,6 +1,6 @@
 """The values in the env of a hook, and in the words of a program, as texts and as yes or no. Pure.
 
-The words for yes and no are those of the engine's flags (recipe_engine.rules.conditions), which a recipe cannot import;
+The words for yes and no are those of the engine's flags (recipe_engine.rules.conditions), which a recipe cannot import.
 tests/engine/test_call_values.py compares the two.
 """
 
@@ -14,13 +14,13 @@ TRUTHS: Mapping[str, bool] = MappingProxyType(
 
 
 def text_of(env: Mapping[str, object], key: str) -> str:
-    """Return the value of an env key as text without blanks around it, "" where there is none."""
+    """Return the value of an env key as text without surrounding whitespace, "" if it is unset."""
     value = env.get(key)
     return "" if value is None else str(value).strip()
 
 
 def first_text_of(env: Mapping[str, object], keys: Iterable[str]) -> str:
-    """Return the value of the first of some env keys that has one, "" where none has."""
+    """Return the value of the first set key among some env keys, "" if all are unset."""
     return next((text for key in keys if (text := text_of(env, key))), "")
 
 
@@ -34,7 +34,7 @@ def input_text(value: object) -> str:
 
 
 def truth_of(value: object) -> bool | None:
-    """Return what a value means, None where it is no word for yes or no."""
+    """Return the meaning of a value, None if it is neither a word for yes nor for no."""
     return None if value is None else TRUTHS.get(str(value).strip().lower())
 
 
@@ -44,10 +44,10 @@ def is_yes(value: object) -> bool:
 
 
 def is_no(value: object) -> bool:
-    """Return whether a value is a word for no; none at all is not one."""
+    """Return whether a value is a word for no. An unset value is not."""
     return truth_of(value) is False
 
 
 def is_set(value: object) -> bool:
-    """Return whether a value is there that is no word for no; any other word switches something on."""
+    """Return whether a value is set and is not a word for no. Any other word switches a feature on."""
     return value is not None and str(value).strip() != "" and not is_no(value)

@@ -1,8 +1,8 @@
-"""What charts are made of: axes, marks, words that do not overlap, the SVG around them. Pure.
+"""The parts of charts: axes, marks, words that do not overlap, the SVG around them. Pure.
 
-A chart says in words (`<title>`, `<desc>`, `aria-label`) what it shows, and a mark its value in a `<title>`, which a
-browser shows where the pointer rests. Series differ by shape and dash, not by color alone. Colors are classes of
-`html_page.STYLE`, light and dark; there is no style attribute, which the policy of the collector's pages forbids.
+A chart has a description in words (`<title>`, `<desc>`, `aria-label`), and a mark has its value in a `<title>`, which a
+browser shows under the pointer. Series differ by shape and dash, not by color alone. Colors are classes of
+`html_page.STYLE`, light and dark. There is no style attribute, because the policy of the collector's pages forbids it.
 """
 
 import html
@@ -20,11 +20,11 @@ LOGARITHMIC_FROM = 20.0
 MAX_MARKS = 7
 _SMALLEST_STEP = 1e-6
 MAX_SERIES = 8
-"""Series that can be told apart: four shapes, filled and hollow."""
+"""Number of distinguishable series: four shapes, filled and hollow."""
 
 
 def escaped(words: object) -> str:
-    """Text for SVG; characters that cannot be seen appear as escapes."""
+    """Text for SVG. Invisible characters appear as escapes."""
     return html.escape(plain(str(words)))
 
 
@@ -40,7 +40,7 @@ class Axis:
     is_log: bool = False
 
     def at(self, value: float) -> float:
-        """Where a value is drawn; one beyond the ends is drawn at the end."""
+        """The position of a value. Values beyond the ends are drawn at the end."""
         value = min(max(value, self.low), self.high)
         if self.is_log:
             share = math.log10(value / self.low) / math.log10(self.high / self.low)
@@ -87,7 +87,7 @@ def is_wide(values: Iterable[float]) -> bool:
 def axis(
     values: Sequence[float], start: float, end: float, *, from_zero: bool = True, is_log: bool = False, steps: int = 4
 ) -> Axis:
-    """The axis that holds all values, `steps` or a few more round steps long. values: at least one, finite."""
+    """An axis for all values, `steps` or a few more round steps long. values: at least one, finite."""
     low, high = min(values), max(values)
     if is_log and low > 0:
         marks = _log_marks(low, high)
@@ -106,7 +106,7 @@ SHAPES = ("circle", "square", "triangle", "diamond")
 
 
 def mark(series: int, x: float, y: float, words: str = "", radius: float = 4.5, *, is_hollow: bool = False) -> str:
-    """The mark of a series (from 0) at a point; those from the fifth on are hollow. words: its tooltip."""
+    """The mark of a series (from 0) at a point. From the fifth series on, marks are hollow. words: its tooltip."""
     r, hollow = radius, " hollow" if is_hollow or series % MAX_SERIES >= len(SHAPES) else ""
     name, shape = f"mark series-{series % len(SHAPES) + 1}{hollow}", SHAPES[series % len(SHAPES)]
     said = f"<title>{escaped(words)}</title>" if words else ""
@@ -127,7 +127,7 @@ def key_mark(series: int, *, is_hollow: bool = False) -> Html:
 
 
 def legend(names: Sequence[str]) -> Html:
-    """The names of series with their marks; empty for one alone."""
+    """The names of series with their marks, empty for a single series."""
     if len(names) < 2:
         return Html("")
     rows = "".join(f"<li>{key_mark(place)} {escaped(name)}</li>" for place, name in enumerate(names))
@@ -135,7 +135,7 @@ def legend(names: Sequence[str]) -> Html:
 
 
 def path(points: Iterable[tuple[float, float] | None]) -> str:
-    """The `d` of a line through points; None breaks it."""
+    """The `d` of a line through points. None breaks the line."""
     parts, is_broken = [], True
     for point in points:
         if point is not None:
@@ -174,7 +174,8 @@ class Drawing:
         self.parts.append(f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{high}"/>')
 
     def up(self, scale: Axis, label: str = "") -> None:
-        """The axis on the left, its grid, and its name above it; a zigzag where a linear one does not begin at 0."""
+        """The axis on the left, its grid, and its name above it. A zigzag marks a linear axis that does not begin at
+        0."""
         for value in scale.marks:
             self.stroke(f"M{self.left:.1f} {scale.at(value):.1f} H{self.right:.1f}", "grid")
             self.words(self.left - 6, scale.at(value) + 4, scale.words(value), "end")
@@ -197,14 +198,14 @@ class Drawing:
     def mark(
         self, series: int, x: float, y: float, words: str, radius: float = 4.5, *, is_hollow: bool = False
     ) -> None:
-        """A mark with its tooltip; labels keep clear of it."""
+        """A mark with its tooltip. Labels keep clear of it."""
         self.parts.append(mark(series, x, y, words, radius, is_hollow=is_hollow))
         self._taken.append((x - radius, y - radius, x + radius, y + radius))
 
     def label(self, x: float, y: float, words: str) -> None:
-        """Words next to a mark, on a side where they cover no mark, no other label and no edge; else none.
+        """Words next to a mark, on a side that is free of marks, other labels and edges, or none.
 
-        To be called when all marks are drawn. A letter is taken to be 6.6 units wide and 11 high.
+        Call this after all marks are drawn. A letter is assumed to be 6.6 units wide and 11 high.
         """
         wide = 6.6 * len(words)
         for side, away in ((1, -7.0), (-1, -7.0), (1, 15.0), (-1, 15.0)):
@@ -233,7 +234,7 @@ class Drawing:
             self._taken.append((self.right - 6.6 * len(words), y - 15, self.right, y))
 
     def svg(self, title: str, description: str, kind: str = "chart") -> Html:
-        """The whole drawing. title: what it is; description: what it shows."""
+        """The whole drawing. title: its name. description: its content in words."""
         size = "" if kind.startswith("chart") else f' width="{self.width:g}" height="{self.height:g}"'
         name = f"{kind} {'narrow' if self.is_narrow else 'roomy'}" if kind == "chart" else kind
         return Html(

@@ -1,13 +1,13 @@
-"""Reads a stream of server-sent events from bytes, however the network cuts them. Pure.
+"""Reads a stream of server-sent events from bytes that the network may split anywhere. Pure.
 
     data: {"choices": [{"text": " word"}]}
 
     data: [DONE]
 
 Format: "Server-sent events", HTML Living Standard, section 9.2: lines end with LF, CR LF or CR, a byte order mark may
-come first, and an event may have a name. `[DONE]` and JSON in `data` are OpenAI's, whose events have no name; an event
-named `error` is one, others (`ping`) are counted and left out. Only whole lines are decoded, so a character of several
-bytes is never cut. What cannot be read is counted, not passed over.
+come first, and an event may have a name. `[DONE]` and JSON in `data` are OpenAI's, whose events have no name. An event
+named `error` is an error, others (`ping`) are counted and ignored. Only whole lines are decoded, so a character of
+several bytes is never split. Unreadable parts are counted.
 """
 
 import json
@@ -23,12 +23,12 @@ _PLAIN_NAMES = (b"", b"message")
 
 
 class StreamError(Exception):
-    """A stream that cannot be read on; the text says why."""
+    """The rest of a stream cannot be read. The text gives the reason."""
 
 
 class EventStream:
-    """Turns bytes into the JSON objects of the events, and DONE. parse: reads JSON as json.loads does. skipped: lines
-    and events that could not be read. ignored: events of other names; ignored_name: that of the first of them."""
+    """Turns bytes into the JSON objects of the events, and DONE. parse: reads JSON as json.loads does. skipped: number
+    of unreadable lines and events. ignored: number of events with other names. ignored_name: the first of these names."""
 
     def __init__(self, largest_bytes: int, parse: Callable[[bytes], Any] = json.loads) -> None:
         self._largest_bytes = largest_bytes
@@ -44,7 +44,7 @@ class EventStream:
         self.ignored_name = ""
 
     def feed(self, received: bytes) -> list[Any]:
-        """Return the events that `received` completes; raises StreamError for a line or a stream without an end."""
+        """Return the events that `received` completes. Raises StreamError for a line or a stream without an end."""
         self._size_bytes += len(received)
         if self._size_bytes > self._largest_bytes:
             raise StreamError(f"the stream is longer than {self._largest_bytes:,} bytes, the most for this request")
@@ -59,7 +59,7 @@ class EventStream:
         return events
 
     def _with_plain_ends(self, received: bytes) -> bytes:
-        """Return bytes whose lines all end with LF; a CR LF may be cut in its middle."""
+        """Return bytes whose lines all end with LF. A CR LF may be split in the middle."""
         if self._ended_with_return and received:
             received = received.removeprefix(b"\n")
             self._ended_with_return = False
@@ -110,7 +110,7 @@ class EventStream:
             self.ignored_name = self.ignored_name or self._name.decode(errors="replace")
 
     def _object(self, data: bytes) -> dict[str, Any] | None:
-        """Return the JSON object of an event; None where it is something else."""
+        """Return the JSON object of an event, or None for any other content."""
         try:
             event = self._parse(data)
         except (ValueError, RecursionError):  # UnicodeDecodeError is a ValueError

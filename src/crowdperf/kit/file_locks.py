@@ -1,10 +1,10 @@
-"""File locks: one call at a time works in a folder, and a killed one leaves nothing locked.
+"""File locks: only one command at a time works in a folder, and a killed one leaves no lock.
 
-A lock is an flock(2) on a folder, or on an empty file that stays. The kernel frees it when the last process that has it
-open has ended, in whatever way, so nothing is left to tidy after `kill -9`. A child that is given the descriptor
-(`pass_fds`) keeps the lock when its parent is killed: no other call begins beside what still runs.
+A lock is an flock(2) on a folder, or on an empty file that is not deleted. The kernel frees it when the last process
+with an open descriptor has ended, for any reason, so no cleanup is necessary after `kill -9`. A child that inherits the
+descriptor (`pass_fds`) keeps the lock if its parent is killed: no other command starts while the child runs.
 
-Where the system has no flock (Windows) nothing is guarded: each lock is had at once, and a warning says so.
+Without flock (Windows) there is no protection: every lock succeeds at once, and a warning is printed.
 """
 
 import contextlib
@@ -30,11 +30,11 @@ UNGUARDED = "this system has no flock(2): two runs in one folder are not protect
 def file_lock(
     path: Path, in_use: Exception | None = None, *, patience_s: float = 0.0, is_needed: bool = True
 ) -> Iterator[int]:
-    """Hold the lock on `path`, a folder, or a file, which is made with its folder; yields the descriptor.
+    """Lock `path`, a folder, or a file, which is created with its folder. Yields the descriptor.
 
-    in_use: raised when another process still has the lock after `patience_s`; without it, the lock is waited for.
-    is_needed: whether a file system that cannot lock (Lustre without `-o flock`, NFS without a lock service) is an
-    error; if not, nothing is guarded there. Raises OSError.
+    in_use: raised if another process still has the lock after `patience_s`. Without it, the function waits for the
+    lock. is_needed: whether a file system that cannot lock (Lustre without `-o flock`, NFS without a lock service) is
+    an error. If not, there is no protection on it. Raises OSError.
     """
     if not _has_flock():
         with open(os.devnull, "rb") as nothing:
@@ -104,7 +104,7 @@ def _try(descriptor: int, kind: int) -> bool:
 
 @functools.cache
 def _has_flock() -> bool:
-    """Whether the system has flock; warns, once, where it has not."""
+    """Whether the system has flock. Warns once if it does not."""
     if fcntl is None:
         logger.warning(UNGUARDED)
     return fcntl is not None

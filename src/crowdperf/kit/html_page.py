@@ -1,6 +1,6 @@
-"""The parts that every static page of this project is made of: style, policy, tables, the frame. Pure.
+"""The parts of every static page of this project: style, policy, tables, the frame. Pure.
 
-A page is one file: no scripts, nothing from elsewhere, light and dark as the reader's system asks, readable from 360
+A page is one file: no scripts, no external content, light and dark as the reader's system requests, readable from 360
 pixels on. Every text that comes from a run, a file or a user goes through `text`.
 """
 
@@ -110,12 +110,12 @@ class Html(str):
 
 _KEPT_CONTROLS = frozenset("\n\t")
 _HIDDEN = frozenset(("Cc", "Cf", "Cs", "Co", "Zl", "Zp"))
-"""Unicode's general categories of characters that are not seen, or that change what is seen around them: controls,
+"""Unicode's general categories of invisible characters, or characters that change the display of others: controls,
 marks of direction, surrogates, private use, separators of lines."""
 
 
 def plain(text: str) -> str:
-    """The text with each invisible character as its escape, `\\u202e`, so that what is read is what is there."""
+    """The text with each invisible character as its escape, `\\u202e`, so that readers see the actual content."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(_plain_character(one) for one in text)
@@ -129,7 +129,7 @@ def _plain_character(character: str) -> str:
 
 
 def text(value: object) -> str:
-    """A value as HTML text; a dash for None."""
+    """A value as HTML text, or a dash for None."""
     if isinstance(value, Html):
         return value
     return ABSENT if value is None else html.escape(str(value))
@@ -159,10 +159,10 @@ def table(
     kind: str = "",
     best: Collection[int] = (),
 ) -> str:
-    """A table whose first column names the row; the columns in ``numbers`` are aligned to the right.
+    """A table whose first column is the name of the row. The columns in ``numbers`` are right-aligned.
 
-    kind: a class of STYLE: `facts`, or `stacked` for a table whose rows become lists on a phone. A reader can scroll
-    any other sideways with the keyboard where it is wide. best: places of rows that are highlighted.
+    kind: a class of STYLE: `facts`, or `stacked` for a table whose rows become lists on a phone. Any other wide table
+    can be scrolled sideways with the keyboard. best: indices of rows that are highlighted.
     """
 
     def heading(place: int, words: str) -> str:
@@ -191,7 +191,7 @@ def table(
 
 
 def bullets(items: Sequence[object]) -> str:
-    """A list of texts; empty without any."""
+    """A list of texts, or an empty text without any."""
     return f"<ul>{''.join(f'<li>{text(item)}</li>' for item in items)}</ul>" if items else ""
 
 
@@ -201,25 +201,25 @@ def folded(words: str, content: str) -> str:
 
 
 def figures(plots: Sequence[tuple[str, str]]) -> str:
-    """Plots (words, svg) side by side; one without an svg is left out; empty when all are."""
+    """Plots (words, svg) side by side. A plot without an svg is omitted, and the result is empty if all are."""
     drawn = [f"<figure><figcaption>{text(words)}</figcaption>{svg}</figure>" for words, svg in plots if svg]
     return '<div class="plots">' + "\n".join(drawn) + "</div>" if drawn else ""
 
 
 def chart(svg: str, words: object = "", legend: str = "") -> str:
-    """A chart over the whole width (finished HTML) below its words and its legend; empty without a chart."""
+    """A chart over the whole width (finished HTML) below its words and its legend, or an empty text without a chart."""
     if not svg:
         return ""
     return f'<figure class="wider"><figcaption>{text(words)}</figcaption>{legend}{svg}</figure>'
 
 
 def copyable(words: str, command: str) -> str:
-    """A command behind what it does; one click selects all of it."""
+    """A command after its description. One click selects all of the command."""
     return f'<p>{text(words)}</p>\n<pre class="copy" tabindex="0" aria-label="{text(words)}">{text(command)}</pre>'
 
 
 def document(title: str, parts: Sequence[str]) -> str:
-    """The whole page: ``parts`` are finished HTML, ``title`` is text; empty parts are left out."""
+    """The whole page: ``parts`` are finished HTML, ``title`` is text. Empty parts are omitted."""
     frame = [
         "<!DOCTYPE html>",
         '<html lang="en"><head><meta charset="utf-8">',

@@ -3,7 +3,7 @@
 import math
 
 MAX_DIGITS = 18
-"""Of a whole number; LoadGen keeps its settings in 64 bits (19 digits), and Python reads no more than 4,300."""
+"""Of a whole number. LoadGen keeps its settings in 64 bits (19 digits), and Python reads at most 4,300."""
 WHOLE = f"a whole number from 1, with at most {MAX_DIGITS} digits"
 """What `whole_number` allows."""
 
@@ -24,7 +24,7 @@ def positive_number(text: str) -> float | None:
 
 
 def quantity(value: float | None, digits: int = 4) -> str:
-    """Return a value with `digits` significant digits, or with thousands separators; a dash for None."""
+    """Return a value with `digits` significant digits, or with thousands separators, or a dash for None."""
     if value is None:
         return "-"
     return f"{value:,.0f}" if 10 ** (digits - 1) <= abs(value) < 1e15 else f"{value:.{digits}g}"

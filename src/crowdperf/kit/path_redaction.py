@@ -1,10 +1,10 @@
-"""Takes the paths of one machine out of texts and values: `<result>`, `<cache>`, `<home>`, and `<path>/NAME` elsewhere.
+"""Removes the paths of one machine from texts and values: `<result>`, `<cache>`, `<home>`, and `<path>/NAME` elsewhere.
 
     /data/CM/cache/a69d89d93790d5b5/digits.onnx    ->  <cache>/digits.onnx
     /mnt/models/llama                              ->  <path>/llama
 
-An entry of the cache is known by its name, 16 hex digits, which is left out: it is another one on each machine. The
-engine writes records with the same three signs (`portable` in provenance/lockfile.py). Pure.
+An entry of the cache is recognized by its name, 16 hex digits, which is removed because it differs between machines.
+The engine writes records with the same three signs (`portable` in provenance/lockfile.py). Pure.
 """
 
 import re
@@ -15,21 +15,21 @@ from typing import Any
 RESULT, CACHE, HOME, ELSEWHERE = "<result>", "<cache>", "<home>", "<path>"
 
 _ABSOLUTE = re.compile(r"/(?<![\w:/.<>~)\]+-]/)(?:[^\s/'\"`<>|;,:=()\[\]{}]+/)+[^\s/'\"`<>|;,:=()\[\]{}]*")
-"""At least two parts; not behind a letter, digit or sign that makes it the rest of something else ("samples/s")."""
+"""At least two parts, and not after a letter, digit or sign that makes it the rest of another word ("samples/s")."""
 
 _ENTRY = re.compile(r"[0-9a-f]{16}")
 _NO_FILES = ("/v1/", "/v2/", "/api/", "/dev/", "/proc/", "/sys/")
-"""Begins of paths that say nothing about a machine: those of servers' interfaces, and of the kernel's own files."""
+"""Prefixes of paths that do not identify a machine: those of servers' interfaces, and of the kernel's own files."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownFolders:
-    """The folders of one machine by their signs; of two that fit, the longer one counts."""
+    """The folders of one machine by their signs. If two match, the longer one is used."""
 
     folders: Mapping[str, str]
 
     def ordered(self) -> list[tuple[str, str]]:
-        """Folder and sign, the longest folder first; those that say nothing ("/") are left out."""
+        """Folder and sign, the longest folder first. Folders that do not identify a machine ("/") are omitted."""
         pairs = [(folder.rstrip("/"), sign) for sign, folder in self.folders.items()]
         return sorted((pair for pair in pairs if pair[0]), key=lambda pair: (-len(pair[0]), pair[1]))
 
@@ -59,7 +59,7 @@ def _replaced(found: re.Match[str]) -> str:
 
 
 def honest(value: Any, places: KnownFolders = NO_PLACES) -> Any:
-    """Return a JSON value of which no text, not even the name of a field, holds an absolute path."""
+    """Return a JSON value without absolute paths in its texts and field names."""
     if isinstance(value, str):
         return honest_text(value, places)
     if isinstance(value, Mapping):

@@ -1,7 +1,7 @@
 """The charts of all pages, as static SVG: load over time, latencies, lengths, sweeps, curves, spreads, bars. Pure.
 
-Those of a page's whole width are drawn twice, for a page and for a phone (`drawing.fit`). Only measured values are
-drawn; the page has the same values as a table.
+Charts of a page's whole width are drawn twice, for a page and for a phone (`drawing.fit`). Only measured values are
+drawn, and the page has the same values as a table.
 """
 
 import math
@@ -32,7 +32,7 @@ def _ends(drawing: Drawing, top: float, first: str, last: str) -> None:
 
 
 def line_plot(title: str, unit: str, points: Sequence[tuple[float, float | None]], top: float | None = None) -> Html:
-    """One line from second 0 on; a missing value breaks it. top: the upper end of the axis, else from the values."""
+    """One line from second 0 on. A missing value breaks it. top: the upper end of the axis, else from the values."""
     values = [value for _, value in points if value is not None]
     if not values:
         return NOTHING
@@ -49,9 +49,9 @@ def line_plot(title: str, unit: str, points: Sequence[tuple[float, float | None]
 
 
 def histogram_plot(title: str, bars: Sequence[tuple[int, int]], bar_width: int) -> Html:
-    """How many answers (upwards) have how many tokens (to the right).
+    """Number of answers (upwards) by number of tokens (to the right).
 
-    bars: where each begins, and its height; all are ``bar_width`` wide and follow each other.
+    bars: the start and height of each. All are ``bar_width`` wide and contiguous.
     """
     if not bars:
         return NOTHING
@@ -73,16 +73,16 @@ def histogram_plot(title: str, bars: Sequence[tuple[int, int]], bar_width: int) 
 
 @dataclass(frozen=True, slots=True)
 class Quantile:
-    """``percent`` of all answers came within ``value``; 0 stands for the fastest one, 100 for the slowest."""
+    """``percent`` of all answers came within ``value``. 0 is the fastest answer, 100 the slowest."""
 
     percent: float
     value: float
 
 
 _FARTHEST_NINES = 3.3
-"""Where the slowest answer is drawn: a little beyond 99.9 %, which is 3."""
+"""The position of the slowest answer: a little beyond 99.9 %, which is 3."""
 _FIRST_NINES = 0.2
-"""Where the axis begins without the fastest answer: a little before 50 %, which is 0.3."""
+"""The start of the axis without the fastest answer: a little before 50 %, which is 0.3."""
 _PERCENTS = ((0.0, "min"), (50.0, "p50"), (90.0, "p90"), (99.0, "p99"), (99.9, "p99.9"), (100.0, "max"))
 
 
@@ -94,7 +94,7 @@ def nines(percent: float) -> float:
 
 
 def percentile_words(percent: float) -> str:
-    """`p99`; the ends are `min` and `max`."""
+    """`p99`. The ends are `min` and `max`."""
     return {0.0: "min", 100.0: "max"}.get(percent, f"p{percent:g}")
 
 
@@ -162,8 +162,8 @@ class Spread:
 def spread_plot(
     title: str, unit: str, places: Sequence[str], series: Sequence[tuple[str, Sequence[Spread | None]]]
 ) -> Html:
-    """The spreads of each series (name, one for each place, None where there is none) over named places, with a line
-    through the medians; empty without any."""
+    """The spreads of each series (name, one for each place, None if there is none) over named places, with a line
+    through the medians. Empty without any."""
     every = [(name, place, spread) for name, row in series for place, spread in zip(places, row, strict=True) if spread]
     if not every:
         return NOTHING
@@ -230,9 +230,9 @@ def curve_plot(
     rate: str = "system tokens/s",
     has_labels: bool = True,
 ) -> Html:
-    """Step functions (Endpoints rules, v1.0 draft): what a system gives where each user has at least so much.
+    """Step functions (Endpoints rules, v1.0 draft): the output of a system if each user gets at least a given rate.
 
-    A step says what the nearest faster point gives; nothing is interpolated. limits: words, tokens/s for each user.
+    A step has the value of the nearest faster point, without interpolation. limits: words, tokens/s for each user.
     rate: the name of the upward axis. has_labels: whether points show their words next to them, not as tooltips alone.
     """
     every = [point for _, row in series for point in row]
@@ -279,7 +279,7 @@ def spread_of(values: Sequence[float]) -> tuple[float, ...]:
 
 
 def box_plot(title: str, values: Sequence[float], unit: str, highlighted: float | None = None) -> Html:
-    """Dots and a box of a configuration's values; nothing for fewer than two of them."""
+    """Dots and a box of a configuration's values. Empty for fewer than two values."""
     if len(values) < 2:
         return NOTHING
     low, first, middle, third, high = spread_of(values)
@@ -308,8 +308,8 @@ def box_plot(title: str, values: Sequence[float], unit: str, highlighted: float 
 def history_plot(title: str, rows: Sequence[tuple[str, Sequence[float]]], unit: str) -> Html:
     """The values of each version of the software, in the order given, and a line through their medians.
 
-    rows: (version, values), each with at least one value; nothing for fewer than two versions. The axis is around the
-    values, so that a change of some percent is seen; a zigzag says that it does not begin at 0.
+    rows: (version, values), each with at least one value. The chart is empty for fewer than two versions. The axis is
+    around the values, so that a change of some percent is visible. A zigzag shows that it does not begin at 0.
     """
     if len(rows) < 2:
         return NOTHING
@@ -337,7 +337,7 @@ def history_plot(title: str, rows: Sequence[tuple[str, Sequence[float]]], unit: 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A result of a comparison; `low` and `high` of its configuration's results, equal where there is one."""
+    """A result of a comparison. `low` and `high` are of its configuration's results, equal if there is only one."""
 
     words: str
     value: float
@@ -382,7 +382,7 @@ class Dot:
 
 
 def strip_plot(title: str, rows: Sequence[tuple[str, Sequence[Dot]]], unit: str) -> Html:
-    """A strip of dots for each name (an accelerator), one below the other; nothing without a dot."""
+    """A strip of dots for each name (an accelerator), one below the other. Empty without a dot."""
     every = [dot.value for _, dots in rows for dot in dots]
     if not every:
         return NOTHING
@@ -408,7 +408,7 @@ def strip_plot(title: str, rows: Sequence[tuple[str, Sequence[Dot]]], unit: str)
 
 
 def share_bar(share: float) -> Html:
-    """A bar in a table's cell; share: 0 to 1 of the best value of the column. Says nothing that the value does not."""
+    """A bar in a table's cell. share: 0 to 1 of the best value of the column. The bar repeats the value of the cell."""
     width = 60 * min(max(share, 0.0), 1.0)
     return Html(
         '<svg class="share" viewBox="0 0 60 6" aria-hidden="true"><path class="track" d="M0 3 H60"/>'

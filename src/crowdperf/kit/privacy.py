@@ -1,16 +1,17 @@
-"""Finds what must not leave a person's machine: secrets, home folders, the names of the person and of the machine.
+"""Finds private data: secrets, home folders, the names of the person and of the machine.
 
 `find_leaks` reads text or bytes, `find_leaks_in_file` a file of any size, `find_leaks_in_folder` a whole tree with the
-names in it; `masked` gives a text that can be shown. A leak never carries what was found, only where and what kind.
-What cannot be told by its shape (a user's name) comes from the caller as `PrivateNames`; `known_here` asks the machine.
+names in it. `masked` returns a text that can be shown. A leak never contains the private text, only place and kind.
+Data without a recognizable shape (a user's name) comes from the caller as `PrivateNames`. `known_here` reads them from
+the machine.
 
-Searching is by literal anchors first and by pattern only where one stands, so that megabytes of hex digits cost
+The search looks for literal anchors first and for patterns only around them, so that megabytes of hex digits cost
 milliseconds. There is no entropy test: digests, uids and accuracy logs are as random as secrets are. Of compressed
 files `zip_members` opens those that are zip archives.
 
-Every search has a `Budget`: a text that was made to keep the search busy ends it with a leak of the kind
-`Kind.NOT_SEARCHED`, so no caller can take it for a clean one. Who searches many files that a stranger sent gives one
-budget for all of them.
+Every search has a `Budget`: a text that was written to keep the search busy ends it with a leak of the kind
+`Kind.NOT_SEARCHED`, so no caller can mistake it for a clean one. To search many files from a stranger, use one budget
+for all of them.
 """
 
 import io
@@ -31,9 +32,9 @@ from crowdperf.kit.secret_shapes import HOME, Kind, SearchedText, Span, is_secre
 MASK = "********"
 BLOCK_BYTES = 1024 * 1024
 OVERLAP_BYTES = 8 * 1024
-"""Blocks of a file share this much; nothing that is looked for is longer."""
+"""Overlap of consecutive blocks of a file. Every pattern is shorter."""
 LEFT_BYTES = 256
-"""What stands before a finding can decide about it; no rule looks further back."""
+"""Number of characters before a finding that rules may look at."""
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 SHORTEST_NAME = 3
@@ -47,29 +48,30 @@ runner ci build builder worker cmuser mlperf mlcommons nvidia jenkins docker vag
 localhost.localdomain local host linux server node machine system benchmark
 """
 PUBLIC_NAMES = frozenset(_PUBLIC_NAMES_TEXT.split())
-"""Names of accounts and machines that say nothing about a person; home folders with them are still found."""
+"""Names of accounts and machines that do not identify a person. Home folders with them are still found."""
 
 NOBODYS_HOMES = ("/root", *(f"/home/{name}" for name in sorted(PUBLIC_NAMES)))
 """Home folders of containers and of cloud images, the same everywhere. 40 accuracy.txt of round v5.1 have
 `Downloading package punkt_tab to /root/...`, which an official script prints."""
 
 CERTAIN = frozenset((Kind.TOKEN, Kind.PRIVATE_KEY, Kind.AUTHORIZATION, Kind.OWN_SECRET))
-"""Secrets beyond doubt: in the 53,820 files of round v5.1 such a shape occurs once, and that is a token. What only
-looks like a secret by its name is in 250 of these files, in examples and public addresses nearly always; home folders
-are in the files of all 34 submitters."""
+"""Secrets beyond doubt: in the 53,820 files of round v5.1 such a shape occurs once, and that is a token. Texts that
+only look like a secret by their name are in 250 of these files, in examples and public addresses nearly always. Home
+folders are in the files of all 34 submitters."""
 
 _PROGRAM = re.compile(r"(?:^|/)(?:code|src)/[^/]+/[^/]+/(?:script|src/crowdperf)/")
-"""Where a submission holds the program that ran: `script/` and `src/` below `<code folder>/<model>/<system>/`."""
+"""The folders of a submission with the program that ran: `script/` and `src/` below `<code folder>/<model>/<system>/`.
+"""
 
 _WORD_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivateNames:
-    """What the person and the machine are called; `secrets` are values that may stand nowhere, as any part of a text.
+    """The names of the person and the machine. `secrets` are values that are leaks as any part of a text.
 
-    The others are found as whole words only. `public` are names and home folders that are published on purpose and
-    so are no leaks ("/root" of a container); secrets cannot be made public.
+    The others are found as whole words only. `public` are names and home folders that are published on purpose and so
+    are not leaks ("/root" of a container). Secrets cannot be made public.
     """
 
     users: tuple[str, ...] = ()
@@ -84,21 +86,21 @@ NOTHING_KNOWN = PrivateNames()
 
 
 MAX_PLACES, FOLDER_PLACES = 1_000_000, 3_000_000
-"""A search looks twice at so many places of one text or file, or of a whole folder. Three million take about
-20 seconds; the logs of the largest submitter of round v5.1, 500 MB, have 0.6 million."""
+"""The number of places of one text or file, or of a whole folder, that are examined further. Three million last about
+20 seconds. The logs of the largest submitter of round v5.1, 500 MB, have 0.6 million."""
 _LEAK_PLACES = 20
 """A leak costs as much as so many places."""
 
 
 @dataclass(slots=True)
 class Budget:
-    """How many places may still be looked at twice; one for all texts of a search that must end in time."""
+    """The remaining number of places to examine. Use one for all texts of a search with a limited time."""
 
     most: int = MAX_PLACES
     spent: int = 0
 
     def spend(self, places: int) -> bool:
-        """Take so many places; whether there were as many left. Once spent, nothing more is searched."""
+        """Use that many places. Return whether there were enough left. Once spent, the search ends."""
         self.spent += places
         return self.spent <= self.most
 
@@ -112,19 +114,19 @@ class Leak:
     excerpt: str
 
     def __str__(self) -> str:
-        """What a list of findings shows."""
+        """The form in a list of findings."""
         return f"line {self.line}: {self.kind.value}: {self.excerpt}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileLeak:
-    """A leak in a file of a folder; `path` is relative and masked, `leak.line` is 0 when it is in the path itself."""
+    """A leak in a file of a folder. `path` is relative and masked, `leak.line` is 0 when it is in the path itself."""
 
     path: str
     leak: Leak
 
     def __str__(self) -> str:
-        """What a list of findings shows."""
+        """The form in a list of findings."""
         where = f"{self.path}:{self.leak.line}" if self.leak.line else f"{self.path} (its name)"
         return f"{where}: {self.leak.kind.value}: {self.leak.excerpt}"
 
@@ -142,9 +144,9 @@ class Person:
 
 
 def known_of(person: Person, environ: Mapping[str, str]) -> PrivateNames:
-    """Return what is worth looking for; general names (root, ubuntu), public and very short ones are not.
+    """Return the names to look for, without general names (root, ubuntu), public names and very short ones.
 
-    Secrets are the values of the variables whose names say so.
+    Secrets are the values of variables whose names suggest a secret.
     """
     public = PUBLIC_NAMES | {name.lower() for name in person.public}
     hosts = dict.fromkeys((person.host, person.host.partition(".")[0]))
@@ -161,7 +163,7 @@ def known_of(person: Person, environ: Mapping[str, str]) -> PrivateNames:
 
 
 def known_here(emails: tuple[str, ...] = (), public: tuple[str, ...] = ()) -> PrivateNames:
-    """Return what this machine and the environment of this process say. Reads only; runs nothing."""
+    """Return the names of this machine and of the environment of this process. Reads only, and runs no program."""
     home = Path.home()
     user = os.environ.get("USER") or os.environ.get("LOGNAME") or os.environ.get("USERNAME") or home.name
     person = Person(user=user, host=socket.gethostname(), home=str(home), emails=emails, public=public)
@@ -175,9 +177,9 @@ def _worth_finding(names: Iterable[str], public: frozenset[str]) -> tuple[str, .
 def find_leaks(
     text: str | bytes, known: PrivateNames = NOTHING_KNOWN, limit: int | None = None, budget: Budget | None = None
 ) -> tuple[Leak, ...]:
-    """Return what `text` gives away, in its order; with a `limit` no more than so many are looked for.
+    """Return the leaks in `text`, in its order, at most `limit` of them.
 
-    The last one is of `Kind.NOT_SEARCHED` where the budget (without one: a new one) ended before the text.
+    The last one is of `Kind.NOT_SEARCHED` if the budget (without one: a new one) ended before the text.
     """
     return _search(io.BytesIO(_as_utf8(text)), known, limit, budget or Budget())
 
@@ -186,9 +188,9 @@ _MAX_MEMBERS, _MAX_UNPACKED_BYTES = 10_000, 256 * 1024 * 1024
 
 
 def zip_members(content: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield the names and the content of the files in a zip archive, as far as they can be read; of at most 256 MB.
+    """Yield the names and the content of the files in a zip archive, as far as they can be read, up to 256 MB.
 
-    Nothing where `content` is no archive. Archives in archives are not opened.
+    If `content` is not an archive, no file is yielded. Archives in archives are not opened.
     """
     if not content.startswith(b"PK\x03\x04"):
         return
@@ -209,7 +211,7 @@ def zip_members(content: bytes) -> Iterator[tuple[str, bytes]]:
 def find_leaks_in_file(
     path: Path, known: PrivateNames = NOTHING_KNOWN, limit: int | None = None, budget: Budget | None = None
 ) -> tuple[Leak, ...]:
-    """Return what a file gives away, as `find_leaks` does; it is read in blocks. Raises OSError."""
+    """Return the leaks in a file, as `find_leaks` does, reading it in blocks. Raises OSError."""
     with path.open("rb") as file:
         is_utf_16 = file.read(2) in UTF_16_MARKS
         file.seek(0)
@@ -243,9 +245,9 @@ def _search(file: IO[bytes], known: PrivateNames, limit: int | None, budget: Bud
 
 
 def _places(text: SearchedText, known: PrivateNames) -> int:
-    """At how many places of a block it is looked twice: the search takes so many microseconds, times five or so.
+    """The number of places of a block that are examined: each costs some microseconds, times five or so.
 
-    Ordinary logs have a few dozen in a megabyte; 150,000 are a text that was made to keep the search busy.
+    Ordinary logs have a few dozen in a megabyte. 150,000 mean a text that was written to keep the search busy.
     """
     names = (*known.users, *known.hosts, *known.homes, *known.emails, *known.secrets)
     return places(text) + sum(text.count(_as_utf8(name)) for name in names)
@@ -257,16 +259,17 @@ def _not_searched(line: int, budget: Budget) -> Leak:
 
 
 def known_in(path: str, known: PrivateNames) -> PrivateNames:
-    """Return what is looked for in a file of a submission, `path` with slashes.
+    """Return the names to look for in a file of a submission, `path` with slashes.
 
-    The program that ran is the project's own text, in which a name like "max" or "server" is a word: names are not
-    looked for there, tokens, home folders and addresses are.
+    The program that ran is the project's own text, in which a name like "max" or "server" is a word: in it, only
+    tokens, home folders and addresses are leaks, names are not.
     """
     return replace(known, users=(), hosts=()) if _PROGRAM.search(path) else known
 
 
 def find_leaks_in_folder(folder: Path, known: PrivateNames = NOTHING_KNOWN) -> tuple[FileLeak, ...]:
-    """Return what the files below a folder, their names and the targets of links give away, by path. Raises OSError."""
+    """Return the leaks in the files below a folder, in their names and in the targets of links, by path. Raises
+    OSError."""
     found: list[FileLeak] = []
     budget = Budget(FOLDER_PLACES)
     for path in sorted(folder.rglob("*")):
@@ -284,8 +287,8 @@ def find_leaks_in_folder(folder: Path, known: PrivateNames = NOTHING_KNOWN) -> t
 
 
 def masked(text: str, known: PrivateNames = NOTHING_KNOWN) -> str:
-    """Return `text` with everything that `find_leaks` finds replaced by its kind's sign (`********`, `~`, `<user>`);
-    the whole of a text that takes more than a `Budget`."""
+    """Return `text` with everything that `find_leaks` finds replaced by its kind's sign (`********`, `~`, `<user>`),
+    and completely masked if it exceeds a `Budget`."""
     data = text.encode("utf-8", "surrogateescape")
     searched = SearchedText.of(data)
     if not Budget().spend(_places(searched, known)):
@@ -313,7 +316,7 @@ def _as_utf8(text: str | bytes) -> bytes:
 
 
 def _all_spans(text: SearchedText, known: PrivateNames) -> list[Span]:
-    """Every finding, in order; one that lies in another is left out, the longer of two that overlap leads."""
+    """Every finding, in order, without those inside another. The longer of two that overlap comes first."""
     lowered = text.lowered
     spans = [*_known_spans(text, known), *shape_spans(text)]
     if spans and known.public:
@@ -357,7 +360,7 @@ def _occurrences(data: bytes, wanted: bytes, kind: Kind) -> Iterator[Span]:
 
 
 def _words(data: bytes, original: bytes, wanted: bytes, kind: Kind, is_start_free: bool = False) -> Iterator[Span]:
-    """Where `wanted` stands with no letter, digit or underscore beside it."""
+    """The positions of `wanted` with no letter, digit or underscore next to it."""
     for span in _occurrences(data, wanted, kind):
         has_before = not is_start_free and span.start > 0 and original[span.start - 1] in _WORD_BYTES
         has_after = span.end < len(original) and original[span.end] in _WORD_BYTES
@@ -366,7 +369,7 @@ def _words(data: bytes, original: bytes, wanted: bytes, kind: Kind, is_start_fre
 
 
 def _leaks(data: bytes, spans: list[Span], chosen: list[Span], line: int, counted: int) -> Iterator[Leak]:
-    """The chosen ones of `spans`; `data[counted]` stands in line `line`."""
+    """The chosen ones of `spans`. `data[counted]` is in line `line`."""
     for span in chosen:
         line += data.count(b"\n", counted, span.start)
         counted = span.start
@@ -379,7 +382,7 @@ def _leaks(data: bytes, spans: list[Span], chosen: list[Span], line: int, counte
 
 
 def _replaced(data: bytes, spans: list[Span], start: int, end: int) -> bytes:
-    """`data[start:end]` with the part of each span in it replaced; the spans are in order and do not overlap."""
+    """`data[start:end]` with the part of each span in it replaced. The spans are in order and do not overlap."""
     pieces, done = [], start
     for number in range(bisect_right(spans, start, key=lambda span: span.end), len(spans)):
         span = spans[number]

@@ -1,19 +1,19 @@
-"""Takes what a JSON or YAML document says into typed values, and tells all that is wrong with it at once. Pure.
+"""Converts a JSON or YAML document to typed values, and reports all of its problems at once. Pure.
 
-A document of ours is a frozen dataclass whose annotations say what each key may hold:
+A document of ours is a frozen dataclass whose annotations describe the values of each key:
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Server:
         url: Annotated[str, URL]
-        port: Annotated[int, whole(1, 65_535)] | None       # the key may hold null
+        port: Annotated[int, whole(1, 65_535)] | None       # the key may be null
         names: tuple[str, ...] = ()                         # the key may be missing
-        client: Client | None = None                        # an object of its own
+        client: Client | None = None                        # a nested object
 
     record = Record({"url": "host:1", "port": None, "nmae": ["a"]})
-    server = record.filled(Server)      # None: a value that it cannot be without is wrong
+    server = record.filled(Server)      # None: a required value is wrong
     record.problems                     # url: found "host:1"; allowed: a URL that begins ...; nmae: found ["a"] ...
 
-A document of others, whose shape is not that of what is made of it, is read key by key (`text`, `within` ...).
+A document of another program, whose shape differs from the result's, is read key by key (`text`, `within` ...).
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar, cast
 
 GREATEST = 2**127
-"""Numbers beyond this are no measurement, and would overflow what is computed with them."""
+"""Numbers beyond this are not measurements, and would overflow later computations."""
 
 _SHOWN, _MAX_PROBLEMS = 80, 200
-"""Of a value that is wrong: the characters that are shown; of a document: the problems, each of which is looked for."""
+"""Limit of a wrong value's characters that are shown, and of a document's problems, each of which costs a search."""
 
 _Value = TypeVar("_Value")
 _Class = TypeVar("_Class")
@@ -42,7 +42,7 @@ _Class = TypeVar("_Class")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong in a document: where, what is there, what could be there."""
+    """One problem of a document: the place, the value found, the values allowed."""
 
     key: str
     found: str
@@ -54,10 +54,10 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[_Value]):
-    """What a value may be. allowed: in words. convert: what is made of a value, None where it may not be.
+    """A kind of values. allowed: in words. convert: returns the converted value, None if it is not allowed.
 
-    Null comes to `convert` only where neither the annotation nor the reader takes it. A lambda that uses names of its
-    module cannot stand in an annotation itself: typing evaluates them elsewhere.
+    Null reaches `convert` only if neither the annotation nor the reader accepts it. A lambda that uses names of its
+    module cannot be in an annotation itself, because typing evaluates annotations elsewhere.
     """
 
     allowed: str
@@ -74,7 +74,7 @@ class Named:
 MAY_BE_MISSING = "may be missing"
 """Marks the key of a field that may be missing where all others are always there."""
 NOT_NULL = "not null"
-"""Marks a field that is None where its key is missing, which may not hold null."""
+"""Marks a field that is None if its key is missing. The key may not be null."""
 
 
 def whole(least: int | None = None, most: int = GREATEST) -> Kind[int]:
@@ -101,7 +101,7 @@ def one_of(names: tuple[str, ...]) -> Kind[str]:
 
 
 def spelled(parse: Callable[[str], _Value], names: tuple[str, ...]) -> Kind[_Value]:
-    """Return the kind of texts that `parse` knows; it raises ValueError for others. names: those that are named."""
+    """Return the kind of texts that `parse` knows (it raises ValueError for others). names: the known texts."""
 
     def convert(value: object) -> _Value | None:
         try:
@@ -113,7 +113,7 @@ def spelled(parse: Callable[[str], _Value], names: tuple[str, ...]) -> Kind[_Val
 
 
 def list_of(kind: Kind[_Value], allowed: str) -> Kind[tuple[_Value, ...]]:
-    """Return the kind of lists that hold only values of another kind."""
+    """Return the kind of lists that only contain values of another kind."""
 
     def convert(value: object) -> tuple[_Value, ...] | None:
         found = [kind.convert(one) for one in value] if isinstance(value, list) else [None]
@@ -198,7 +198,7 @@ def _keys(record: type) -> tuple[_Key, ...]:
 
 
 def _parts(hint: Any) -> tuple[Any, bool, list[Any]]:
-    """Return what an annotation takes, whether null, too, and its marks."""
+    """Return the type of an annotation, whether null is also allowed, and its marks."""
     marks: list[Any] = []
     takes_null = False
     while True:
@@ -215,7 +215,7 @@ def _parts(hint: Any) -> tuple[Any, bool, list[Any]]:
 
 
 def _kind_of(hint: Any, origin: Any, parts: tuple[Any, ...]) -> Any:
-    """Return what a type takes."""
+    """Return the kind of values that a type accepts."""
     if origin is tuple:
         inner, _, _ = _parts(parts[0])
         words = "a list of " + re.sub("^an? ", "", _allowed(inner)) + "s"
@@ -234,9 +234,9 @@ def _allowed(kind: Any) -> str:
 
 
 class Record:
-    """The values of a document, or of an object in it. problems: what is wrong with it, each thing once, in order.
+    """The values of a document, or of an object in it. problems: each one once, in order.
 
-    Methods that take one value return it; where it is missing, null or wrong, None or what stands for it.
+    Methods that read one value return it. If it is missing, null or wrong, they return None or a substitute.
     """
 
     def __init__(self, values: Mapping[str, Any], problems: list[Problem] | None = None, place: str = "") -> None:
@@ -245,7 +245,7 @@ class Record:
         self.problems: list[Problem] = [] if problems is None else problems
 
     def note(self, key: str, found: str, allowed: str) -> None:
-        """Note a problem: where, what is there, what could be there."""
+        """Note a problem: the place, the value found, the values allowed."""
         if (
             len(self.problems) < _MAX_PROBLEMS
             and (problem := Problem(f"{self.place}{key}", found, allowed)) not in self.problems
@@ -253,7 +253,7 @@ class Record:
             self.problems.append(problem)
 
     def refuse(self, key: str, allowed: str) -> None:
-        """Note that a key holds what it may not."""
+        """Note that the value of a key is not allowed."""
         self.note(key, found_text(self.values.get(key)), allowed)
 
     # --- a dataclass of its own ---
@@ -266,11 +266,11 @@ class Record:
         every_key: bool = False,
         is_open: bool = False,
     ) -> _Class | None:
-        """Return what the dataclass of this document is; None where a value is wrong or missing that it needs.
+        """Return the dataclass of this document, or None if a required value is wrong or missing.
 
-        A wrong value that may be null or missing is as one that is.
-        kinds: of fields whose values are known only now. every_key: the keys of fields with a default must be there,
-        too. is_open: keys without a field are left alone, else they are problems.
+        A wrong value that may be null or missing is treated as if it were. kinds: of fields whose values are known only
+        now. every_key: keys of fields with a default are also required. is_open: keys without a field are ignored, else
+        they are problems.
         """
         known = _keys(cast(Any, record))
         taken: dict[str, Any] = {}
@@ -290,7 +290,7 @@ class Record:
         return record(**taken) if is_whole else None
 
     def _value(self, key: _Key, value: Any, how: tuple[bool, bool]) -> Any:
-        """Return what a value is; None with the problems noted."""
+        """Return the converted value, or None with the problems noted."""
         kind, found = key.kind, None
         if isinstance(kind, Kind):
             found = kind.convert(value)
@@ -305,7 +305,7 @@ class Record:
         return found
 
     def _several(self, key: _Key, values: Any, how: tuple[bool, bool]) -> Any:
-        """Return what the values of a list or an object are; None with the problems noted."""
+        """Return the converted values of a list or an object, or None with the problems noted."""
         form = "[{}]" if key.kind.is_list else ".{}"
         found = {}
         for at, one in enumerate(values) if key.kind.is_list else values.items():
@@ -326,13 +326,13 @@ class Record:
         return found
 
     def needed(self, key: str) -> str:
-        """Return a text that must be there, empty where it is not."""
+        """Return a required text, empty if it is missing or wrong."""
         if self.values.get(key) is None:
             self.note(key, "nothing", _FILLED.allowed)
         return self.take(key, _FILLED) or ""
 
     def count(self, key: str) -> int:
-        """Return a whole number from 0 that must be there, 0 where it is not."""
+        """Return a required whole number from 0, or 0 if it is missing or wrong."""
         if self.values.get(key) is None:
             self.note(key, "nothing", _FROM_ZERO.allowed)
         return self.take(key, _FROM_ZERO) or 0
@@ -359,7 +359,7 @@ class Record:
         return self.take(key, TEXTS) or ()
 
     def within(self, key: str) -> Record:
-        """Return an object in this one, empty where there is none."""
+        """Return a nested object, empty if there is none."""
         return Record(self.take(key, _OBJECT) or {}, self.problems, f"{self.place}{key}.")
 
     def each(self, key: str) -> list[Record]:

@@ -1,7 +1,7 @@
-"""Optional rooms: folders of this package that may be deleted, and what a recipe answers that asks for one then.
+"""Optional rooms: folders of this package that may be deleted, and the answer of a recipe that needs a deleted one.
 
-A recipe that cannot load without a room goes with it. One that needs a room for some of its variations or inputs only
-stays, and its hook asks here first: tools/without_room.py reads these calls.
+A recipe that cannot load without a room is deleted with it. A recipe that needs a room only for some variations or
+inputs stays, and its hook checks here first: tools/without_room.py reads these calls.
 """
 
 from pathlib import Path
@@ -10,11 +10,12 @@ PACKAGE = Path(__file__).resolve().parents[1]
 
 
 class MissingRoom(ValueError):
-    """What was requested needs a room that this checkout does not have; `str()` says so, with a hint."""
+    """The request needs a room that this checkout does not have. `str()` is the message, with a hint."""
 
 
 def require_room(room: str, what: str, instead: str) -> None:
-    """Raise MissingRoom where the room was deleted. what: the variation or input that needs it. instead: what to do."""
+    """Raise MissingRoom if the room was deleted. what: the variation or input that needs it. instead: the
+    alternative."""
     if not (PACKAGE / room / "__init__.py").is_file():
         raise MissingRoom(
             f"{what} needs src/crowdperf/{room}, which this checkout of crowdperf does not have\n"

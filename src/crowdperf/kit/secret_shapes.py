@@ -1,9 +1,9 @@
 """The shapes that secrets and home folders have in text: tokens of services, keys, logins, assignments, paths.
 
-`shape_spans` is the whole door; `privacy` is what others use. Each rule has a literal anchor that is looked for first.
-Shapes of tokens: GitHub (docs.github.com, "GitHub's token formats"), GitLab ("Token prefixes"), AWS ("Unique
-identifiers" of IAM), PyPI, Slack, Google, npm, NVIDIA NGC and Docker Hub as their pages gave them in 2026; lengths are
-taken as lower bounds, a little generous.
+`shape_spans` is the whole interface, and other modules use `privacy`. Each rule has a literal anchor that is searched
+first. Shapes of tokens: GitHub (docs.github.com, "GitHub's token formats"), GitLab ("Token prefixes"), AWS ("Unique
+identifiers" of IAM), PyPI, Slack, Google, npm, NVIDIA NGC and Docker Hub as documented on their pages in 2026. Lengths
+are lower bounds, a little generous.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 HOME = b"~"
-"""What a home folder is shown as."""
+"""The replacement for a home folder."""
 
 
 class Kind(enum.Enum):
-    """What a finding is."""
+    """The kind of a finding."""
 
     TOKEN = "access token"
     PRIVATE_KEY = "private key"
@@ -44,7 +44,7 @@ class Span(NamedTuple):
 
 
 class _Shape(NamedTuple):
-    """`pattern` begins with `anchor`; group "hide", where it has one, is the part that is secret."""
+    """`pattern` begins with `anchor`. Group "hide", if there is one, is the secret part."""
 
     anchor: bytes
     pattern: re.Pattern[bytes]
@@ -70,9 +70,9 @@ TOKEN_SHAPES = (
     ("sk-", r"(?:proj-|ant-)[A-Za-z0-9_-]{20,}"),
     ("eyJ", r"[A-Za-z0-9_-]{10,1000}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
 )
-"""How a token begins, and the pattern of the rest. `recipe_engine.rules.secrets` has the same table (a test compares
-them). What may hold another beginning needs an end (1,000 characters of a JSON web token's header), or the search is
-quadratic."""
+"""The prefix of a token, and the pattern of the rest. `recipe_engine.rules.secrets` has the same table (a test compares
+them). A pattern that can contain another prefix needs an end (1,000 characters of a JSON web token's header), or the
+search is quadratic."""
 
 _TOKENS = tuple(
     _Shape(start.encode(), re.compile(re.escape(start.encode()) + rest.encode()), Kind.TOKEN)
@@ -106,8 +106,9 @@ _OTHERS = (
 )
 
 SECRET_WORDS = ("token", "password", "passwd", "passphrase", "secret", "credential", "credentials", "key")
-"""Last words of a name that is secret; "key" only after one of `KEY_WORDS`. The engine's `env.is_secret` has the same
-list: it can import nothing from here, and a package that works without CM nothing from there; a test compares them."""
+"""Last words of the names of secrets ("key" only after one of `KEY_WORDS`). The engine's `env.is_secret` has the same
+list: it cannot import this one, and a package that works without CM cannot import the engine's. A test compares them.
+"""
 
 KEY_WORDS = ("api", "access", "private", "secret")
 
@@ -125,7 +126,7 @@ _PLACES = (
 )
 
 _KEYS_OF_A_PLACE = 10
-"""A "key" without one of `KEY_WORDS` before it is passed over at once; every message of a detail log has one."""
+"""A "key" without one of `KEY_WORDS` before it is skipped at once, because every message of a detail log has one."""
 
 _ANCHORS = (*(shape.anchor for shape in (*_TOKENS, *_OTHERS)), *map(str.encode, SECRET_WORDS), *_PLACES)
 _ANCHOR_BYTES = frozenset(b"".join(_ANCHORS).lower()) - frozenset(b"0123456789 ")
@@ -174,11 +175,11 @@ class SearchedText:
 _NAME_BYTES = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 _SIGN = rb"[\"']?(?P<sign>[ \t]{0,4}[:=][ \t]{0,4}|(?<=[a-z]) )(?P<quote>[bru]?[\"'])?"
 _ASSIGNMENTS = {word: re.compile(word + _SIGN) for word in map(str.encode, SECRET_WORDS)}
-"""Where a value is given to a name that ends with the word, in a text in lower case."""
+"""The positions of assignments to a name that ends with the word, in a text in lower case."""
 _QUOTED = re.compile(rb"[^\"'\r\n]*")
 _BARE = re.compile(rb"[^\s\"',;&|<>(){}\[\]]*")
 _VALUE_BYTES, _JUDGED_BYTES = 4096, 256
-"""The longest value that is found, and how much of it decides what it is."""
+"""The longest value that is found, and the part of it that decides its kind."""
 _LOOKS = 100
 """Names that are looked at in one text without a blank, quote or bracket."""
 _NO_VALUE = re.compile(
@@ -198,12 +199,12 @@ def places(text: SearchedText) -> int:
 
 
 def is_secret_name(name: str) -> bool:
-    """Return whether a variable, flag or key of this name holds a secret."""
+    """Return whether a variable, flag or key of this name contains a secret."""
     return _SECRET_NAME.search(name) is not None
 
 
 def shape_spans(text: SearchedText) -> Iterator[Span]:
-    """Yield where a text has the shape of a secret or of a home folder."""
+    """Yield the parts of a text with the shape of a secret or of a home folder."""
     for shape in (*_TOKENS, *_OTHERS):
         searched = text.lowered if shape.is_any_case else text.data
         if text.may_have(shape.anchor) and shape.anchor in searched:
@@ -226,7 +227,7 @@ def _shape(data: bytes, searched: bytes, shape: _Shape) -> Iterator[Span]:
 
 
 class _Value(NamedTuple):
-    """What is given to a name; `sign` stands between the two."""
+    """The value of an assignment to a name. `sign` is between the two."""
 
     start: int
     end: int
@@ -296,7 +297,7 @@ _NOBODY = frozenset(
     b"user username you yourname your_name your-name me name someone shared public default home "
     b"mlperf_inference_data".split()
 )
-"""Names that stand for any user in instructions; the last is the scratch folder in NVIDIA's documents."""
+"""Names that mean any user in instructions. The last is the scratch folder in NVIDIA's documents."""
 
 
 def _home_paths(text: SearchedText) -> Iterator[Span]:

@@ -1,11 +1,11 @@
-"""Reads the address of a server as a user gives it: http or https, a host, a port where it has one. Pure."""
+"""Reads the address of a server as a user gives it: http or https, a host, an optional port. Pure."""
 
 import ipaddress
 from urllib.parse import SplitResult, urlsplit
 
 
 def server_parts(url: str) -> SplitResult | None:
-    """Return the parts of a server's address; None where scheme, host or port are not those of one."""
+    """Return the parts of a server's address, or None if scheme, host or port are invalid."""
     try:
         parts = urlsplit(url)
         is_server = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0

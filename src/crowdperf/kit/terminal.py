@@ -1,4 +1,4 @@
-"""For a person's terminal: tables as text, and colours (VALID green, INVALID red, warnings yellow)."""
+"""For a person's terminal: tables as text, and colors (VALID green, INVALID red, warnings yellow)."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -18,9 +18,9 @@ def aligned(rows: Sequence[Sequence[str]], right: Collection[str] = ()) -> list[
 
 
 def takes_color(stream: TextIO, environment: Mapping[str, str]) -> bool:
-    """Return whether a stream gets colors. NO_COLOR forbids them (https://no-color.org), FORCE_COLOR
-    (https://force-color.org) and CLICOLOR_FORCE (https://bixense.com/clicolors) ask for them, each unless empty, the
-    latter two unless `0`; else they are for a terminal whose TERM is not `dumb` (pages read November 2026)."""
+    """Return whether to color the output to a stream. NO_COLOR forbids it (https://no-color.org), FORCE_COLOR
+    (https://force-color.org) and CLICOLOR_FORCE (https://bixense.com/clicolors) request it, each unless empty, the
+    latter two unless `0`. Otherwise a terminal whose TERM is not `dumb` gets colors (pages read November 2026)."""
     if environment.get("NO_COLOR"):
         return False
     if any(environment.get(name, "") not in ("", "0") for name in ("FORCE_COLOR", "CLICOLOR_FORCE")):
@@ -32,7 +32,7 @@ def takes_color(stream: TextIO, environment: Mapping[str, str]) -> bool:
 
 
 def colored(text: str, stream: TextIO, environment: Mapping[str, str], warnings: Sequence[str] = ()) -> str:
-    """Return the text for this stream: verdicts and the lines of `warnings` in colour where it takes colours."""
+    """Return the text for this stream: verdicts and the lines of `warnings` are colored if the stream gets colors."""
     if not takes_color(stream, environment):
         return text
     lines = {line for warning in warnings for line in warning.splitlines()}

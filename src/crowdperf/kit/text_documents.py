@@ -1,4 +1,4 @@
-"""JSON and YAML texts from elsewhere, read with a limit on what they unfold to; problems are words for people."""
+"""JSON and YAML texts from other programs, read with a limit on their unfolded size. Problems are words for people."""
 
 import errno
 import json
@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
-"""What a JSON file can hold."""
+"""The values of a JSON file."""
 
 NO_YAML = "PyYAML is not installed, which reads it (pip install PyYAML)"
 
 _MAX_NODES = 10_000
-"""Of a YAML file: a few lines with aliases of aliases stand for millions, or for one another."""
+"""Limit for a YAML file: a few lines with aliases of aliases can unfold to millions, or refer to each other."""
 
 
 LARGEST_GIVEN_BYTES = 64 << 20
@@ -22,10 +22,10 @@ LARGEST_GIVEN_BYTES = 64 << 20
 
 
 def given_bytes(path: Path, largest_bytes: int = LARGEST_GIVEN_BYTES) -> bytes:
-    """Return what is in a file that the user named: of a regular file, and of at most so many bytes.
+    """Return the content of a file that the user gave: a regular file of at most that many bytes.
 
-    A pipe would be waited for without end, and a device such as /dev/zero has none. Raises OSError, whose `strerror`
-    says what was found and what is allowed.
+    Reading a pipe could wait forever, and a device such as /dev/zero has no end. Raises OSError, whose `strerror` has
+    the kind or size found and the one allowed.
     """
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
@@ -50,7 +50,7 @@ def given_text(path: Path, largest_bytes: int = LARGEST_GIVEN_BYTES) -> str:
 
 
 def utf8_text(content: bytes) -> str:
-    """Return the text in the bytes of a file, without a byte order mark; raises ValueError with words for people."""
+    """Return the text in the bytes of a file, without a byte order mark. Raises ValueError with words for people."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -65,7 +65,7 @@ def json_for_yaml(text: str) -> str:
 
 
 def parse_json(text: str) -> Json:
-    """Return the JSON in a text; raises ValueError with words for people for anything else."""
+    """Return the JSON in a text. Raises ValueError with words for people for anything else."""
     try:
         value: Json = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -74,7 +74,7 @@ def parse_json(text: str) -> Json:
 
 
 def json_object(text: str) -> Mapping[str, Json]:
-    """Return the one JSON object in a text; raises ValueError with words for people."""
+    """Return the one JSON object in a text. Raises ValueError with words for people."""
     try:
         value = parse_json(text)
     except ValueError as error:
@@ -85,10 +85,10 @@ def json_object(text: str) -> Mapping[str, Json]:
 
 
 def doubled_name(text: str) -> str:
-    """Return the first name that an object of a JSON text has with two values, empty where there is none.
+    """Return the first name that has two values in an object of a JSON text, or an empty text.
 
-    Names should be unique (RFC 8259, section 4): some readers take the first value, others the last. The text must be
-    one that `parse_json` takes.
+    Names should be unique (RFC 8259, section 4): some readers use the first value, others the last. The text must be
+    one that `parse_json` accepts.
     """
     found: list[str] = []
 
@@ -102,19 +102,19 @@ def doubled_name(text: str) -> str:
 
 
 def mapping(value: object) -> Mapping[str, Any]:
-    """Return a value that is an object; an empty one for any other."""
+    """Return a value that is an object, or an empty object for any other."""
     return value if isinstance(value, Mapping) else {}
 
 
 def part(value: object, *names: str) -> Any:
-    """Return what stands at a place of a JSON value, None where there is no such place."""
+    """Return the value at a place of a JSON value, or None if there is no such place."""
     for name in names:
         value = mapping(value).get(name)
     return value
 
 
 def yaml_mapping(text: str) -> Mapping[str, Json]:
-    """Return the one YAML mapping in a text; raises ValueError with words for people, also without PyYAML."""
+    """Return the one YAML mapping in a text. Raises ValueError with words for people, also without PyYAML."""
     try:
         import yaml  # only results from endpoints and of power measurements need it
     except ImportError:

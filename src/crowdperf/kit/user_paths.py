@@ -1,4 +1,4 @@
-"""The paths that a user gives a recipe: a relative one counts from the folder where the command was given."""
+"""The paths that a user gives a recipe. A relative one is relative to the folder in which the command was given."""
 
 import re
 import shlex
@@ -8,18 +8,18 @@ from typing import Any
 
 
 def users_folder(env: Mapping[str, Any]) -> Path:
-    """Return the folder where the user stands; hooks run in another one."""
+    """Return the user's current folder (hooks run in another one)."""
     return Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
 
 
 def given_path(env: Mapping[str, Any], key: str) -> Path | None:
-    """Return the path in `env`; None where none is given."""
+    """Return the path in `env`, or None if it is unset."""
     text = str(env.get(key) or "").strip()
     return users_folder(env) / Path(text).expanduser() if text else None
 
 
 def filled(command: str, env: Mapping[str, Any], places: Mapping[str, str]) -> str:
-    """Return a command with what the user gave in the place of its words in capitals, so that it can be pasted.
+    """Return a command whose words in capitals are replaced by the user's values, so that it can be pasted.
 
     places: the key of `env` by the word, {"TREE": "CM_MLPERF_INFERENCE_SUBMISSION_DIR"}.
     """

@@ -1,5 +1,5 @@
-"""Files put in place whole or not at all, so that nobody ever reads half of one; digests; JSON objects and YAML read
-back."""
+"""Files that are written whole or not at all, so that half a file is never read. Also digests, and reading JSON objects
+and YAML."""
 
 import contextlib
 import hashlib
@@ -14,24 +14,24 @@ _BLOCK_BYTES = 1 << 20
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write `text` as UTF-8 beside `path` and rename it; the folder is made. Raises OSError."""
+    """Write `text` as UTF-8 next to `path` and rename it. The folder is created. Raises OSError."""
     write_bytes_whole(path, text.encode("utf-8"))
 
 
 def write_json(path: Path, content: object, *, is_durable: bool = False, end: str = "\n", **form: Any) -> None:
-    """Write a value as JSON beside `path` and rename it; the folder is made. Raises OSError.
+    """Write a value as JSON next to `path` and rename it. The folder is created. Raises OSError.
 
-    is_durable: it is there also if the machine loses its power right afterwards. form: options of json.dumps, whose
-    indent is 2 where nothing is said.
+    is_durable: the file survives a loss of power right afterwards. form: options of json.dumps, with indent=2 by
+    default.
     """
     text = json.dumps(content, **{"indent": 2, **form}) + end
     write_bytes_whole(path, text.encode("utf-8"), is_durable=is_durable)
 
 
 def write_bytes_whole(path: Path, content: bytes, mode: int = 0o666, *, is_durable: bool = False) -> None:
-    """Write `content` beside `path` and rename it; the folder is made. Raises OSError, which names the file.
+    """Write `content` next to `path` and rename it. The folder is created. Raises OSError with the file's name.
 
-    mode: the file's, less the process's umask; 0o600 for what nobody else may read. is_durable: as in `write_json`.
+    mode: the file's, less the process's umask. Use 0o600 for private files. is_durable: as in `write_json`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
@@ -50,7 +50,7 @@ def write_bytes_whole(path: Path, content: bytes, mode: int = 0o666, *, is_durab
 
 
 def copy_whole(source: Path, target: Path) -> None:
-    """Copy `source` beside `target` and rename it; the folder is made. Raises OSError."""
+    """Copy `source` next to `target` and rename it. The folder is created. Raises OSError."""
     target.parent.mkdir(parents=True, exist_ok=True)
     unfinished = target.with_name(f".{target.name}.{os.getpid()}.part")
     import shutil  # here and below, because a point of a sweep waits for each import, and copies nothing
@@ -60,10 +60,10 @@ def copy_whole(source: Path, target: Path) -> None:
 
 
 def write_once(path: Path, content: bytes, mode: int = 0o666) -> bool:
-    """Put `content` in place whole unless there is a file already; return whether it was put.
+    """Put `content` in place whole unless there is a file already. Return whether it was written.
 
-    Of several processes that do so at the same moment one does: a hard link fails where there is a file, unlike a
-    rename. The folder must be there. mode: the file's, less the process's umask. Raises OSError.
+    Of several processes that do so at the same moment, one succeeds: a hard link fails if the file exists, unlike a
+    rename. The folder must exist. mode: the file's, less the process's umask. Raises OSError.
     """
     unfinished = path.with_name(f".{path.name}.{os.urandom(8).hex()}.part")
     try:
@@ -78,9 +78,10 @@ def write_once(path: Path, content: bytes, mode: int = 0o666) -> bool:
 
 
 def link_or_copy(source: Path, target: Path) -> None:
-    """Put a file at `target`, which is free, too: a hard link, or a copy where the file system has none.
+    """Also put a file at `target`, which must not exist: as a hard link, or as a copy if the file system has no hard
+    links.
 
-    Raises OSError, FileNotFoundError where there is no source.
+    Raises OSError, FileNotFoundError if the source is missing.
     """
     source = source.resolve()
     try:
@@ -111,8 +112,8 @@ def read_yaml(path: Path) -> Any:
 
 
 def read_object(path: Path) -> dict[str, Any] | None:
-    """Return the object in a JSON file; None where there is no such file, it contains something else, or it is one that
-    `given_bytes` refuses: folders of results come from other people, too."""
+    """Return the object in a JSON file, or None if the file is missing, has other content, or is refused by
+    `given_bytes` (folders of results also come from other people)."""
     try:
         return object_of(given_bytes(path))
     except OSError:
@@ -120,7 +121,7 @@ def read_object(path: Path) -> dict[str, Any] | None:
 
 
 def object_of(content: bytes) -> dict[str, Any] | None:
-    """Return the object in the bytes of a JSON file; None where they hold something else."""
+    """Return the object in the bytes of a JSON file, or None for any other content."""
     try:
         found = json.loads(content.decode("utf-8"))
     except (ValueError, RecursionError):

@@ -1,7 +1,7 @@
 """Reads the responses of an accuracy run one by one, and judges a score.
 
-The first response of a sample counts. Every validation sample must be there, but in the log of a compliance test, which
-holds those that LoadGen picked.
+The first response of a sample counts. Every validation sample must be present, except in the log of a compliance test,
+which has those that LoadGen selected.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ _HINT = "score a log before it is truncated for a submission, or rerun the accur
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricVerdict:
-    """One metric of a score beside its target; None where no target applies."""
+    """One metric of a score with its target, None if no target applies."""
 
     name: str
     value: float
@@ -30,14 +30,14 @@ class MetricVerdict:
 
     @property
     def is_passed(self) -> bool | None:
-        """Whether the value is within its limits; None without a target."""
+        """Whether the value is within its limits, None without a target."""
         if self.target is None:
             return None
         return self.value >= self.target and (self.upper_limit is None or self.value <= self.upper_limit)
 
 
 class ResponseLog:
-    """Goes through a log once, giving the first response of each sample; then it knows what was wrong with the log."""
+    """Reads a log once, yields the first response of each sample, and then reports the problems of the log."""
 
     def __init__(self, path: Path, sample_count: int, *, is_part: bool = False) -> None:
         """is_part: samples may be missing."""
@@ -49,7 +49,7 @@ class ResponseLog:
         self.response_count = 0
 
     def _lines(self) -> Iterator[str]:
-        """Yield the lines, and take their digest; raises HarnessError for a log that is not there."""
+        """Yield the lines, and update their digest. Raises HarnessError if the log is missing."""
         try:
             with self._path.open("rb") as file:
                 for raw in file:
@@ -60,7 +60,7 @@ class ResponseLog:
             raise HarnessError(message, "run the accuracy run first") from error
 
     def _responses(self) -> Iterator[tuple[int, bytes]]:
-        """Yield sample and response of each entry; raises HarnessError for a log that is cut off or damaged."""
+        """Yield sample and response of each entry. Raises HarnessError for a log that is cut off or damaged."""
         try:
             for position, entry in enumerate(entries(self._lines(), str(self._path))):
                 where = f"entry {position} of {self._path}"
@@ -69,7 +69,7 @@ class ResponseLog:
             raise HarnessError(str(error), _HINT) from error
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
-        """Yield sample index and response bytes; raises HarnessError, at the end also for samples that are missing."""
+        """Yield sample index and response bytes. Raises HarnessError, at the end also for missing samples."""
         unknown: list[int] = []
         for index, data in self._responses():
             if not 0 <= index < len(self._seen):
@@ -103,7 +103,7 @@ class ResponseLog:
 
 
 def official_targets(name: str) -> tuple[AccuracyTarget, ...]:
-    """Return what the closed division asks of a benchmark; nothing for a model MLPerf does not know."""
+    """Return the closed division's requirements for a benchmark, or none for a model that MLPerf does not know."""
     row = BENCHMARKS.get(name)
     return () if row is None else row.targets()
 
@@ -139,6 +139,6 @@ def judge(
 
 
 def all_passed(judged: tuple[MetricVerdict, ...]) -> bool | None:
-    """Return whether every metric with a target passes; None when none has one."""
+    """Return whether every metric with a target passes, or None if there is no target."""
     verdicts = [item.is_passed for item in judged if item.is_passed is not None]
     return all(verdicts) if verdicts else None

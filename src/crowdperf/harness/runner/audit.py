@@ -1,8 +1,8 @@
-"""The file that makes a LoadGen run a compliance test: in a folder that only this run uses, and gone after it.
+"""The file that makes a LoadGen run a compliance test: in a folder that only this run uses, and deleted after it.
 
-LoadGen would take an audit.config in the current folder for its own. So the file lies in a folder that nothing else
-makes, and an ordinary run gets the name of a file that is not there. What a killed run left, the next one removes.
-(LoadGen's detail log says `audit.config` whatever the path was: no folder of the user gets into it.)
+LoadGen would use any audit.config in the current folder. So the file is in a private folder, and an ordinary run gets
+the name of a file that does not exist. The file of a killed run is removed by the next one. (LoadGen's detail log has
+`audit.config` for any path: the user's folders are not in it.)
 """
 
 import contextlib
@@ -17,7 +17,7 @@ FILE = "audit.config"
 
 
 def clear_audit(folder: Path) -> None:
-    """Remove what a run that was killed left in its output folder."""
+    """Remove the file of a killed run from its output folder."""
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         (folder / FOLDER / FILE).unlink()
     with contextlib.suppress(OSError):  # not there, or somebody put something into it
@@ -26,9 +26,9 @@ def clear_audit(folder: Path) -> None:
 
 @contextlib.contextmanager
 def audit_file(folder: Path, values: Mapping[str, int] | None) -> Iterator[Path]:
-    """Give the settings file for LoadGen: one with `values`, or in an ordinary run (None) one that does not exist.
+    """Yield the settings file for LoadGen: one with `values`, or in an ordinary run (None) one that does not exist.
 
-    Raises HarnessError where it cannot be written.
+    Raises HarnessError if it cannot be written.
     """
     clear_audit(folder)
     path = folder / FOLDER / FILE

@@ -1,4 +1,4 @@
-"""Puts together what a run needs: model, data set, the networks in a layout, and the memory they need."""
+"""Assembles the parts of a run: model, data set, the networks in a layout, and the memory they need."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -57,7 +57,7 @@ class RawSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """What a run is put together from. can: what the backend can run. digests: of the model's files by network name."""
+    """The parts of a run. can: the backend's abilities. digests: of the model's files by network name."""
 
     config: RunConfig
     backend: BackendModule
@@ -71,7 +71,8 @@ class Parts:
 
 
 def checked_digests(facts: ModelFacts, names: Sequence[str]) -> dict[str, str]:
-    """Return the digests of the model's files; raises HarnessError for one that is missing or another than said."""
+    """Return the digests of the model's files. Raises HarnessError for one that is missing or differs from
+    model.json."""
     digests = {}
     for name in names:
         file = facts.files.get(name)
@@ -91,7 +92,8 @@ def checked_digests(facts: ModelFacts, names: Sequence[str]) -> dict[str, str]:
 
 
 def require_fit(config: RunConfig) -> None:
-    """Raise ConfigError for a backend that cannot run the benchmark at all, and for Interactive where it has none."""
+    """Raise ConfigError if the backend cannot run the benchmark at all, and for Interactive if the benchmark has
+    none."""
     if config.scenario is Scenario.INTERACTIVE and config.scenario not in (known := scenarios_of(config.model)):
         allowed = f"{', '.join(scenario.value for scenario in known)} ({config.model} has no limits for it)"
         raise ConfigError("the run", [Problem("scenario", config.scenario.value, allowed)])
@@ -106,7 +108,7 @@ def require_fit(config: RunConfig) -> None:
 
 
 def check_backend(config: RunConfig, can: BackendRecord, facts: ModelFacts) -> None:
-    """Raise ConfigError and HarnessError for what the backend cannot do."""
+    """Raise ConfigError and HarnessError for requests that the backend does not support."""
     if can.is_served != (config.serving is not None):
         allowed = "an object with the server's files" if can.is_served else "no such key"
         found = "nothing" if config.serving is None else "an object"
@@ -157,7 +159,7 @@ def require_scores(config: RunConfig, dataset: Dataset) -> None:
 
 
 def open_parts(config: RunConfig) -> Parts:
-    """Return the parts of a run, nothing heavy opened yet; raises ConfigError and HarnessError."""
+    """Return the parts of a run without opening large files. Raises ConfigError and HarnessError."""
     require_fit(config)
     module: ModelModule = registry.load_model(config.model)
     rules = record_of(config.model)
@@ -195,7 +197,7 @@ def require_model_memory(parts: Parts, available_bytes: int | None) -> None:
 
 
 def sample_memory_of(parts: Parts) -> SampleMemory | None:
-    """Return what gives memory for samples from which the run's GPUs copy directly; None where any memory will do."""
+    """Return the allocator of memory from which the run's GPUs copy directly, or None if any memory will do."""
     give = getattr(parts.backend, "sample_memory", None)
     if parts.config.device != "cuda" or give is None:
         return None
@@ -203,9 +205,9 @@ def sample_memory_of(parts: Parts) -> SampleMemory | None:
 
 
 def search_of(parts: Parts, target_latency_ms: float | None) -> Search:
-    """Return what is to be found out: what the request and the backend leave open. On GPUs the search for a batch
-    begins at the largest one: a small one leaves most of a GPU idle. `target_latency_ms`: as the user gave it; raises
-    ConfigError where it is needed."""
+    """Return the settings to search for: those that the request and the backend leave open. On GPUs the search for a
+    batch begins at the largest one, because a small one leaves most of a GPU idle. `target_latency_ms`: as the user
+    gave it. Raises ConfigError if it is required."""
     config, rules = parts.config, parts.rules
     limit_ms = target_latency_ms or rules.server_target_latency_ms
     if config.scenario.is_server and limit_ms is None:
@@ -253,7 +255,7 @@ class OpenedWork:
     serving: ServedPlan | None = None
 
     def close(self, kept_instances: int = 0) -> None:
-        """Free what was opened; with `kept_instances` all but that many instances, which other work still uses."""
+        """Close all open work, or with `kept_instances` all but that many instances, which other work still uses."""
         free(self.backends, kept_instances)
 
     def start_count(self) -> None:
@@ -263,7 +265,8 @@ class OpenedWork:
                 backend.start_count()
 
     def served(self) -> dict[str, Json]:
-        """Return the server's figures of the test, None without a server; raises HarnessError where they do not fit."""
+        """Return the server's counts during the test, or None without a server. Raises HarnessError if they do not
+        match."""
         found = [one.served(self.work.counts.done) for one in self.backends if isinstance(one, ServedBackend)]
         return dict(found[0]) if found else {}
 
@@ -295,7 +298,7 @@ def _open_backends(parts: Parts, request: BackendRequest) -> Iterator[Backend]:
 def open_work(
     parts: Parts, library: Library, layout: Layout, largest_batch: int, shared: OpenedWork | None = None
 ) -> OpenedWork:
-    """Open the networks in `layout`; raises HarnessError when the backend cannot, and leaves nothing open then.
+    """Open the networks in `layout`. Raises HarnessError if the backend cannot, and leaves no network open then.
 
     shared: work in another layout, to whose networks instances are added (`can_be_shared`).
     """

@@ -1,15 +1,15 @@
-"""Reads run.json into one frozen RunConfig; the only place that knows the file's keys.
+"""Reads run.json into one frozen RunConfig. Only this module knows the file's keys.
 
     {"format": 3, "model": "digits", "backend": "onnxruntime", "device": "cpu", "scenario": "Offline", "mode":
-    "performance", "execution_mode": "test", "compliance_test": null, "find": false, "model_path": "digits.onnx",
-    "model_info_path": "model.json", "dataset_path": "digits", "preprocessed_path": null, "output_dir": "out",
-    "precision": "fp32", "gpus": null, "batch_size": null, "instances": null, "threads": null,
-    "batch_timeout_us": null, "target_qps": null, "target_latency_ms": null, "min_duration_ms": null,
-    "min_query_count": null, "performance_sample_count": null, "user_conf": null}
+     "performance", "execution_mode": "test", "compliance_test": null, "find": false, "model_path": "digits.onnx",
+     "model_info_path": "model.json", "dataset_path": "digits", "preprocessed_path": null, "output_dir": "out",
+     "precision": "fp32", "gpus": null, "batch_size": null, "instances": null, "threads": null,
+     "batch_timeout_us": null, "target_qps": null, "target_latency_ms": null, "min_duration_ms": null,
+     "min_query_count": null, "performance_sample_count": null, "user_conf": null}
 
-Every key is always there, but for `silence_s`, for `serving` (server_settings.py), which backends have that ask a
-server, and for `text`, which those have that answer prompts (TextRequest); null in the second half means that the
-harness decides. Relative paths start at the current folder.
+Every key is required, except `silence_s`, `serving` (server_settings.py, for backends that query a server), and `text`
+(TextRequest, for backends that answer prompts). Null in the second half means that the harness decides. Relative paths
+start at the current folder.
 
     "text": {"endpoint": {"url": "http://127.0.0.1:8000/v1", "model": null, "api": null, "key_variable": null},
              "max_in_flight": null, "kv_cache_bytes": null, "timeout_s": null, "server": null}     (or endpoint null)
@@ -47,7 +47,7 @@ FORMAT = 3
 
 
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "int8", "int4")
-"""Number formats of the weights and of most operators; which of them a backend can run, it says itself."""
+"""Number formats of the weights and of most operators. Each backend declares which of them it can run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,23 +62,22 @@ _GPUS = list_of(whole(0), "")
 
 
 def _gpus(value: object) -> tuple[int, ...] | None:
-    """Return the numbers of GPUs, none twice; none for null."""
+    """Return the numbers of GPUs, without duplicates, empty for null."""
     found = () if value is None else _GPUS.convert(value)
     return found if value is None or (found and len(set(found)) == len(found)) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunConfig:
-    """One LoadGen run as asked for; None where the harness decides.
+    """One requested LoadGen run. A value is None if the harness decides it.
 
-    compliance_test: the MLPerf compliance test that the run is for; None in an ordinary run. find: look for the best
-    target of the scenario instead of measuring at one.
-    preprocessed_path: a store of preprocessed samples (`harness preprocess`). gpus: device indices for device cuda.
-    instances: how many batches run at the same time. threads: CPU threads for inference in all. batch_timeout_us: how
-    long a Server batch may wait to fill. target_qps: Offline and Server only. target_latency_ms: the limit in
-    Server, the expected latency in the stream scenarios. user_conf: a LoadGen configuration file whose values count
-    as given here, where the key of this file is null. silence_s: how long nothing may be answered while samples wait,
-    before the run ends as failed; engines that answer prompts have `text.timeout_s`.
+    compliance_test: the MLPerf compliance test of the run, None in an ordinary run. find: search the best target of the
+    scenario instead of measuring at one. preprocessed_path: a store of preprocessed samples (`harness preprocess`).
+    gpus: device indices for device cuda. instances: number of batches that run at the same time. threads: CPU threads
+    for inference in all. batch_timeout_us: the time a Server batch may wait to fill. target_qps: Offline and Server
+    only. target_latency_ms: the limit in Server, the expected latency in the stream scenarios. user_conf: a LoadGen
+    configuration file whose values apply if the key of this file is null. silence_s: the run ends as failed if samples
+    wait that long without any answer. Engines that answer prompts have `text.timeout_s` instead.
     """
 
     model: str
@@ -140,7 +139,7 @@ def _check_targets(reader: Record, config: RunConfig) -> None:
 
 
 def parse_run_config(text: str, source: str, known: KnownNames) -> RunConfig:
-    """Return the request in the JSON `text`; raises ConfigError with every problem in it. `source` is for the
+    """Return the request in the JSON `text`. Raises ConfigError with every problem in it. `source` is for the
     message."""
     try:
         values = dict(json_object(text))

@@ -1,8 +1,8 @@
-"""Compares every setting that a run gave LoadGen with what LoadGen's detail log says it worked with.
+"""Compares every setting that a run gave LoadGen with the effective one in LoadGen's detail log.
 
-LoadGen silently ignores a line it does not understand, drops fractions, and takes an audit.config over everything
-else. So each value is looked up in the log after the run. Names and units of the log's keys: logs of LoadGen 4.1.30 to
-6.0.17.
+LoadGen silently ignores a line it does not understand, drops fractions, and gives an audit.config priority over
+everything else. So each value is looked up in the log after the run. Names and units of the log's keys: logs of LoadGen
+4.1.30 to 6.0.17.
 """
 
 import math
@@ -25,8 +25,8 @@ _MODES = {Mode.PERFORMANCE: "PerformanceOnly", Mode.ACCURACY: "AccuracyOnly"}
 
 @dataclass(frozen=True, slots=True)
 class _Check:
-    """Where the log shows a key of user.conf or audit.config: `factor` turns the written value into the log's unit.
-    is_least: LoadGen may have taken more (it rounds counts up to whole passes over the samples)."""
+    """The place of a key of user.conf or audit.config in the log. `factor` converts the written value to the log's
+    unit. is_least: LoadGen may have used more (it rounds counts up to whole passes over the samples)."""
 
     key: str
     log_key: str
@@ -72,7 +72,7 @@ _UNTOUCHED: Mapping[str, float] = MappingProxyType(
         "accuracy_log_rng_seed": 0, "accuracy_log_probability": 0, "accuracy_log_sampling_target": 0,
     }
 )  # fmt: skip
-"""What LoadGen must have used where the run gave nothing."""
+"""LoadGen's expected value for a key that the run did not set."""
 
 _PERCENTILES: Mapping[Scenario, float] = MappingProxyType({_SINGLE: 90, _MULTI: 99, _SERVER: 99})
 """Of the rules, for each scenario with a latency (LoadGen's embedded mlperf.conf, 6.0.17)."""
@@ -111,9 +111,9 @@ def _differences(settings: Settings, given: Mapping[str, float], logged: Mapping
 def require_same_settings(
     settings: Settings, audit_values: Mapping[str, int] | None, logged: Mapping[str, Json]
 ) -> None:
-    """Raise HarnessError when LoadGen worked with other settings than it was given.
+    """Raise HarnessError if LoadGen used other settings than the given ones.
 
-    audit_values: what a compliance test sets, None in an ordinary run. logged: the settings in LoadGen's log.
+    audit_values: the settings of a compliance test, None in an ordinary run. logged: the settings in LoadGen's log.
     """
     wrong = list(_differences(settings, _expected(settings, audit_values), logged))
     if wrong:

@@ -1,8 +1,8 @@
 """The interface to LoadGen: the only module that imports `mlperf_loadgen`.
 
 A process reads one configuration: a second `FromConfig` silently loses the embedded settings and seeds (seen with
-6.0.17), so it is refused here. So a process runs one test, or a series of tests with the settings of that one call.
-Tracing is off: it costs about half of the speed of a fast backend.
+6.0.17), so it is refused here. So a process runs one test, or a series of tests with the settings of that one
+configuration. Tracing is off: it halves the speed of a fast backend.
 """
 
 import gc
@@ -38,9 +38,9 @@ SINK = ResponseSink(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Test:
-    """One test: under which model name LoadGen looks up its rules, and the values of the user.conf it is given.
+    """One test: the model name for which LoadGen looks up its rules, and the values of its user.conf.
 
-    audit_values: what a compliance test sets on top of all; None in an ordinary run.
+    audit_values: settings of a compliance test, which override all others. None in an ordinary run.
     """
 
     model: str
@@ -53,7 +53,7 @@ class Test:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Samples:
-    """The data set as LoadGen sees it; `load` and `unload` are called inside LoadGen and must not raise."""
+    """The data set as LoadGen sees it. `load` and `unload` are called inside LoadGen and must not raise."""
 
     count: int
     load: Callable[[Sequence[int]], None]
@@ -70,8 +70,8 @@ class Calls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """What the tests of a series differ in. target_qps: Server's rate. most_waiting: LoadGen ends a Server test early,
-    as INVALID, when more queries wait for an answer; 0: it never does."""
+    """The differences between the tests of a series. target_qps: Server's rate. most_waiting: LoadGen ends a Server
+    test early, as INVALID, when more queries wait for an answer. 0: it never does."""
 
     min_duration_ms: int
     min_query_count: int
@@ -129,10 +129,10 @@ def _start(settings: mlperf_loadgen.TestSettings, test: Test, calls: Calls, samp
 
 
 def run_test(test: Test, calls: Calls, samples: Samples, paths: RunPaths) -> None:
-    """Run one test to its end; its logs are then in `paths.folder`, which must exist.
+    """Run one test to its end. Its logs are then in `paths.folder`, which must exist.
 
-    Side effects: writes user.conf and LoadGen's logs; Ctrl-C ends the process at once, because Python cannot run its
-    handler inside LoadGen. A compliance test's audit.config is written into a private folder and removed; one in the
+    Side effects: writes user.conf and LoadGen's logs. Ctrl-C ends the process at once, because Python cannot run its
+    handler inside LoadGen. A compliance test's audit.config is written into a private folder and removed. One in the
     current folder is never read.
     """
     _start(_settings(test, paths), test, calls, samples, paths)
@@ -140,7 +140,7 @@ def run_test(test: Test, calls: Calls, samples: Samples, paths: RunPaths) -> Non
 
 class Series:
     """Several tests in one process that differ in their pace only: the configuration is read once, and every test
-    takes these settings again, seeds included."""
+    uses these settings, seeds included."""
 
     def __init__(self, test: Test, paths: RunPaths) -> None:
         self._test = test

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from crowdperf.harness.runner.loadgen import Samples, Test  # only a run needs LoadGen
 
 _USABLE_MEMORY = 0.8
-"""Part of the available memory that LoadGen's queries, or a model, may take."""
+"""Part of the available memory that LoadGen's queries, or a model, may use."""
 
 
 class SampleSet(Protocol):
@@ -68,10 +68,10 @@ class SampleSet(Protocol):
         """Samples of the whole data set."""
 
     def load(self, indices: Sequence[int]) -> None:
-        """Take the samples of `indices` into memory; what was loaded before is dropped."""
+        """Load the samples of `indices` into memory and drop those loaded before."""
 
     def unload(self, indices: Sequence[int]) -> None:
-        """Drop everything; LoadGen unloads whole sets only."""
+        """Drop everything. LoadGen unloads whole sets only."""
 
 
 class Answering(Protocol):
@@ -91,13 +91,13 @@ class Answering(Protocol):
 
 
 def available_memory_bytes() -> int | None:
-    """Return how much of the free memory a run may plan with; None where the system does not tell."""
+    """Return the part of the free memory that a run may plan with, or None if the system does not report it."""
     free = free_memory_bytes()
     return None if free is None else int(free * _USABLE_MEMORY)
 
 
 def user_lines(config: RunConfig, rules: Record) -> dict[str, float]:
-    """Return what the user's user.conf says for the run; raises ConfigError."""
+    """Return the settings of the user's user.conf for the run. Raises ConfigError."""
     if config.user_conf is None:
         return {}
     try:
@@ -111,8 +111,8 @@ def user_lines(config: RunConfig, rules: Record) -> dict[str, float]:
 
 
 def audited_values(config: RunConfig, sample_count: int | None = None) -> dict[str, int] | None:
-    """Return what the compliance test of the run sets; None in an ordinary run. sample_count: of the data set, for
-    tests that issue all of it."""
+    """Return the settings of the run's compliance test, or None in an ordinary run. sample_count: of the data set,
+    for tests that issue all of it."""
     if config.compliance_test is None:
         return None
     version = metadata.version("mlcommons-loadgen")
@@ -120,7 +120,8 @@ def audited_values(config: RunConfig, sample_count: int | None = None) -> dict[s
 
 
 def clear_folder(paths: RunPaths, user_conf: Path | None) -> None:
-    """Make the output folder, and remove what an earlier run left in it; the user's own user.conf may lie there."""
+    """Create the output folder, and remove the files of an earlier run in it. It may contain the user's own
+    user.conf."""
     try:
         paths.folder.mkdir(parents=True, exist_ok=True)
         clear_audit(paths.folder)
@@ -133,7 +134,7 @@ def clear_folder(paths: RunPaths, user_conf: Path | None) -> None:
 
 
 def raise_recorded(work: Answering) -> None:
-    """Raise the first error of a callback as a HarnessError; LoadGen has ended."""
+    """Raise the first error of a callback as a HarnessError, after LoadGen has ended."""
     work.failures.settle()
     if work.failures.first is not None:
         message = f"inference failed during the run: {work.failures.first}"
@@ -154,8 +155,8 @@ def common_versions() -> dict[str, str]:
 
 
 def synthetic_parts(facts: ModelFacts, dataset: Dataset, can: BackendRecord) -> dict[str, bool]:
-    """Return which parts of a run are made up: no figure got with one of them is an MLPerf result. A server has weights
-    of its own, whatever lies in the model's folder here."""
+    """Return the synthetic parts of a run: no result with one of them is an MLPerf result. A server has its own
+    weights, independent of the model's folder here."""
     return {
         "model": facts.is_synthetic and not can.is_remote,
         "dataset": dataset.facts.is_synthetic,
@@ -164,8 +165,8 @@ def synthetic_parts(facts: ModelFacts, dataset: Dataset, can: BackendRecord) -> 
 
 
 def provenance(config: RunConfig, facts: ModelFacts, dataset: Dataset) -> Provenance:
-    """Return where the weights and the samples of a run came from. A compliance test may have a data set of its own
-    size."""
+    """Return the origin of the weights and the samples of a run. A compliance test may have its own size of the data
+    set."""
     rules, is_accuracy = record_of(config.model), config.mode is Mode.ACCURACY
     whole = (rules.accuracy_sample_count if is_accuracy else None) or rules.dataset_count
     is_counted = rules.is_official and config.compliance_test is None
@@ -221,7 +222,7 @@ def loadgen_test(config: RunConfig, rules: Record, settings: Settings, sample_co
 
 
 def samples_of(work: Answering) -> Samples:
-    """Return the data set as LoadGen sees it; an error in it ends the run."""
+    """Return the data set as LoadGen sees it. An error in it ends the run."""
     from crowdperf.harness.runner.loadgen import Samples
 
     library, guarded = work.library, work.failures.guarded
@@ -239,7 +240,7 @@ def _expectation(config: RunConfig, settings: Settings, count: int) -> Expectati
 
 
 def _length_note(config: RunConfig, settings: Settings) -> str:
-    """Return how long a performance run takes where its queries decide that; empty otherwise."""
+    """Return the duration of a performance run if its queries decide that, or an empty text."""
     if config.mode is Mode.ACCURACY or config.scenario is Scenario.OFFLINE:
         return ""
     rate, latency = settings.target_qps, settings.target_latency_ms
@@ -255,8 +256,8 @@ def _length_note(config: RunConfig, settings: Settings) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadGenRun:
-    """One LoadGen test of a request, from its start to the files that it leaves. sample_count: of the data set, where
-    a compliance test asks."""
+    """One LoadGen test of a request, from its start to its output files. sample_count: of the data set, if a
+    compliance test requires it."""
 
     config: RunConfig
     settings: Settings
@@ -264,7 +265,7 @@ class LoadGenRun:
     sample_count: int | None = None
 
     def watch(self, test: Test, issue: Issue, work: Answering) -> Monitor:
-        """Run the test to its end and return what was seen of the machine; an error of `work` is its own to raise."""
+        """Run the test to its end and return the measurements of the machine. Errors of `work` are raised by itself."""
         from crowdperf.harness.runner.loadgen import Calls, run_test
 
         config = self.config
@@ -281,7 +282,7 @@ class LoadGenRun:
         return monitor
 
     def log(self) -> LoadGenLog:
-        """Return what LoadGen's logs say; raises HarnessError where they are incomplete, or LoadGen worked with other
+        """Return the content of LoadGen's logs. Raises HarnessError if they are incomplete, or if LoadGen used other
         settings than these."""
         paths = RunPaths(self.config.output_dir)
         log = read_whole_logs(paths, self.config.mode)
@@ -289,7 +290,7 @@ class LoadGenRun:
         return log
 
     def write(self, result: dict[str, Json], monitor: Monitor) -> dict[str, Json]:
-        """Write the files of the run and return the content of result.json: `result`, and what was seen of the
+        """Write the files of the run and return the content of result.json: `result`, and the measurements of the
         machine."""
         paths, load = RunPaths(self.config.output_dir), monitor.record()
         result = {**result, "load": load.summary(), "machine": machine_facts(monitor.gpus)}

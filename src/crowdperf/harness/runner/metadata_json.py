@@ -6,9 +6,8 @@ names and forms are those of the v4.1 tree, as VirtualClient's guide shows them 
     {"benchmark_full": "bert-99", "scenario_key": "result_samples_per_second", "result_samples_per_second": 812.5,
      "summary_string": "result_samples_per_second: 812.5, Result is VALID, 10-min runtime requirement met: True", ...}
 
-Where there is nothing of NVIDIA's meaning, nothing is made up: `tensorrt_version` is empty without TensorRT, and
-`detected_system` describes the machine in our own words. Fields of ours have names of their own: `label`,
-`is_synthetic`.
+Fields without a value in NVIDIA's meaning are not invented: `tensorrt_version` is empty without TensorRT, and
+`detected_system` describes the machine in our own words. Our own fields have separate names: `label`, `is_synthetic`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +25,7 @@ SCENARIO_KEYS = {
     "Server": "result_completed_samples_per_sec",
     "Interactive": "result_completed_samples_per_sec",
 }
-"""Where the figure of a scenario stands."""
+"""The key of a scenario's result."""
 
 QUERY_CONSTRAINTS = {
     "SingleStream": ("effective_min_query_count", 1024),
@@ -35,8 +34,8 @@ QUERY_CONSTRAINTS = {
     "Server": ("effective_min_query_count", 270336),
     "Interactive": ("effective_min_query_count", 270336),
 }
-"""NVIDIA's own count of enough queries (its results tool, constants of the v1.0 rules); early stopping made it a note:
-`satisfies_query_constraint` false does not make a result INVALID."""
+"""NVIDIA's own count of enough queries (its results tool, constants of the v1.0 rules). Early stopping made it a
+note: `satisfies_query_constraint` false does not make a result INVALID."""
 
 
 def _value(result: Mapping[str, Any], key: str) -> Any:
@@ -50,7 +49,7 @@ def short_name(benchmark: str) -> str:
 
 
 def level(benchmark: str) -> str:
-    """Return the accuracy level as NVIDIA writes it: `k_99` or `k_99_9`; the former where there is one only."""
+    """Return the accuracy level as NVIDIA writes it: `k_99` or `k_99_9`, and `k_99` if there is only one level."""
     return "k_99_9" if benchmark.endswith("-99.9") else "k_99"
 
 
@@ -95,7 +94,7 @@ TOKEN_KEYS = {
     "Server": "result_completed_tokens_per_second",
     "Interactive": "result_completed_tokens_per_second",
 }
-"""Where it stands for answers that LoadGen measures by tokens."""
+"""The key for answers that LoadGen measures by tokens."""
 
 
 def _scenario_key(result: Mapping[str, Any], scenario: str) -> str:
@@ -104,7 +103,7 @@ def _scenario_key(result: Mapping[str, Any], scenario: str) -> str:
 
 
 def _of_tokens(text: Mapping[str, Any]) -> dict[str, Json]:
-    """Return LoadGen's figures of tokens under its own keys, and what the answers are under names of ours."""
+    """Return LoadGen's token metrics under its own keys, and facts about the answers under our own names."""
     found: dict[str, Json] = {}
     for key, name in (
         ("ttft_ms", "result_first_token_{}_percentile_latency_ns"),
@@ -117,7 +116,7 @@ def _of_tokens(text: Mapping[str, Any]) -> dict[str, Json]:
 
 
 def performance_figure(result: Mapping[str, Any], scenario: str) -> Json:
-    """Return the scenario's figure in the unit of its key; None where the run gave none."""
+    """Return the scenario's result in the unit of its key, or None if the run has none."""
     latency, metric = result.get("latency"), result.get("metric")
     if scenario == "SingleStream":
         return None if latency is None else latency["p90_ns"]
@@ -127,9 +126,9 @@ def performance_figure(result: Mapping[str, Any], scenario: str) -> Json:
 
 
 def performance_metadata(result: Mapping[str, Any]) -> dict[str, Json]:
-    """Return the metadata.json of a performance run, made of its result.json.
+    """Return the metadata.json of a performance run, derived from its result.json.
 
-    `result_validity` is LoadGen's word; in `summary_string` a run that asked for less than ten minutes is INVALID, as
+    `result_validity` is LoadGen's word. In `summary_string` a run that requested less than ten minutes is INVALID, as
     NVIDIA's handler writes it (inference_results_v4.1, run_harness.py, `_get_result_string`; 198fc467, November 2026).
     """
     common = _common(result)
@@ -188,6 +187,6 @@ def accuracy_metadata(result: Mapping[str, Any], accuracy: Mapping[str, Any] | N
 
 
 def metadata(result: Mapping[str, Any], accuracy: Mapping[str, Any] | None = None) -> dict[str, Json]:
-    """Return the content of metadata.json for a run's result.json, and accuracy.json where there is one."""
+    """Return the content of metadata.json for a run's result.json and its accuracy.json, if it exists."""
     is_accuracy = _value(result, "mode") == "accuracy"
     return accuracy_metadata(result, accuracy) if is_accuracy else performance_metadata(result)

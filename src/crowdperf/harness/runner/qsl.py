@@ -1,9 +1,9 @@
-"""The samples in memory: loaded and unloaded when LoadGen says so, and handed out as network inputs.
+"""The samples in memory: loaded and unloaded on LoadGen's request, and returned as network inputs.
 
 A dense library keeps one array for each tensor, rows in index order, so that a performance set 0..P-1 needs no
 translation from index to row. In MultiStream they are in LoadGen's order: a query is then a view of eight rows. A
-ragged library keeps the tensors of each sample, and its length. Where a device copies from pinned memory directly, the
-samples lie there, and a batch is no copy but the rows that are wanted.
+ragged library keeps the tensors of each sample, and its length. If a device copies from pinned memory directly, the
+samples are stored there, and a batch is a list of rows instead of a copy.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _not_loaded(index: int, loaded: Collection[int]) -> HarnessError:
 
 
 class _NotLoaded(dict[str, Array]):
-    """Stands where the inputs of a sample would: quicker than a dict of the loaded ones, as no key is compared."""
+    """Takes the place of the inputs of a sample: quicker than a dict of the loaded ones, because no key is compared."""
 
     __slots__ = ("_index", "_library")
 
@@ -74,7 +74,7 @@ _Sample = TypeVar("_Sample")
 
 
 class LoadedSamples(dict[int, _Sample]):
-    """Samples by index; one that is not loaded is a HarnessError that names it."""
+    """Samples by index. An index that is not loaded raises a HarnessError with its number."""
 
     def __missing__(self, index: int) -> _Sample:
         raise _not_loaded(index, self)
@@ -89,8 +89,8 @@ SampleMemory: TypeAlias = Callable[[Sequence[int], "np.dtype[Any]"], Array]
 class Library(Protocol):
     """The loaded samples. `single` and `neighbours` are one object each for the library's life.
 
-    neighbours: by its first sample, a query of MultiStream as a view of the samples, where LoadGen loaded them for
-    MultiStream ("a set of samples that are neighbors", query_sample_library.h); anything else is to be gathered.
+    neighbours: by its first sample, a query of MultiStream as a view of the samples, if LoadGen loaded them for
+    MultiStream ("a set of samples that are neighbors", query_sample_library.h). Other queries must be gathered.
     """
 
     is_ragged: bool
@@ -109,23 +109,23 @@ class Library(Protocol):
         """Samples of the whole data set."""
 
     def load(self, indices: Sequence[int]) -> None:
-        """Take the samples of `indices` into memory; what was loaded before is dropped."""
+        """Load the samples of `indices` into memory and drop those loaded before."""
 
     def unload(self, indices: Sequence[int]) -> None:
-        """Drop everything; LoadGen unloads whole sets only."""
+        """Drop everything. LoadGen unloads whole sets only."""
 
     def gather(self, indices: Indices) -> Tensors:
-        """Return the inputs of a batch; raises HarnessError for a sample that is not loaded."""
+        """Return the inputs of a batch. Raises HarnessError for a sample that is not loaded."""
 
     def fixed_gather(self, count: int) -> Callable[[Indices], Tensors]:
-        """Return a function that gathers exactly `count` samples, perhaps into arrays that its next call overwrites;
-        raises as `gather`."""
+        """Return a function that gathers exactly `count` samples, perhaps into arrays that its next use overwrites.
+        Raises as `gather`."""
 
     def by_length(self, indices: Indices) -> npt.NDArray[np.intp] | None:
-        """Return an order (positions in `indices`) with samples of near lengths side by side, which ends with the
-        shortest; None: all are equally long.
+        """Return an order (positions in `indices`) with samples of similar lengths next to each other, which ends with
+        the shortest, or None if all are equally long.
 
-        A query may hold the loaded samples several times over. Each pass is put in order by itself: the rules forbid
+        A query may contain the loaded samples several times over. Each pass is ordered separately: the rules forbid
         sorting across repetitions of the data set.
         """
 
@@ -151,7 +151,7 @@ class DenseLibrary:
         return self._source.count
 
     def load(self, indices: Sequence[int]) -> None:
-        """Read the samples of `indices`; what was loaded before is dropped."""
+        """Read the samples of `indices` and drop those loaded before."""
         self.unload(indices)
         self.loaded = sorted(set(indices))
         is_padded = len(self.loaded) < len(indices)  # so that MultiStream's last samples have neighbours, too
@@ -184,7 +184,7 @@ class DenseLibrary:
         self._rows = np.zeros(0, dtype=np.intp)  # which has no row for any sample
 
     def _keep(self, name: str, array: Array) -> Array:
-        """Return the loaded samples of a tensor where they stay."""
+        """Return the loaded samples of a tensor without a copy."""
         return np.ascontiguousarray(array)
 
     def _not_loaded(self, indices: Iterable[int]) -> HarnessError:
@@ -193,7 +193,7 @@ class DenseLibrary:
         return _not_loaded(int(next(index for index in indices if index not in loaded)), loaded)
 
     def _rows_of(self, indices: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-        """Return the rows of samples; raises HarnessError for one that is not loaded."""
+        """Return the rows of samples. Raises HarnessError for one that is not loaded."""
         try:
             rows = indices if self._rows is None else self._rows.take(indices)
             self._row_marks.take(rows)
@@ -205,7 +205,7 @@ class DenseLibrary:
         return {name: array[row : row + count] for name, array in self._inputs.items()}
 
     def gather(self, indices: Indices) -> Tensors:
-        """Return one contiguous copy for each input; raises HarnessError for a sample that is not loaded."""
+        """Return one contiguous copy for each input. Raises HarnessError for a sample that is not loaded."""
         rows = indices if len(indices) <= _FEW else np.asarray(indices, dtype=np.intp)
         try:
             if self._rows is not None:
@@ -215,10 +215,10 @@ class DenseLibrary:
             raise self._not_loaded(indices) from None
 
     def fixed_gather(self, count: int) -> Callable[[Indices], Tensors]:
-        """Return a function that gathers exactly `count` samples into arrays that the next call overwrites.
+        """Return a function that gathers exactly `count` samples into arrays that its next use overwrites.
 
-        It takes half the time of `gather` for a few samples. It is made when samples are loaded, and works for all that
-        is loaded later.
+        It needs half the time of `gather` for a few samples. It is created when samples are loaded, and works for all
+        samples that are loaded later.
         """
         inputs = self._inputs
         buffers = {name: np.empty((count, *array.shape[1:]), array.dtype) for name, array in inputs.items()}
@@ -244,8 +244,9 @@ class DenseLibrary:
 
 
 class PinnedLibrary(DenseLibrary):
-    """Samples in memory from which a device copies directly. Tensors in the form of one of the network's inputs go out
-    as `Rows`, which are not gathered on the host; others (an image's number or size) are arrays as in any library."""
+    """Samples in memory from which a device copies directly. Tensors in the form of one of the network's inputs are
+    returned as `Rows`, which are not gathered on the host. Others (an image's number or size) are arrays as in any
+    library."""
 
     def __init__(self, source: Source, memory: SampleMemory, networks: Iterable[NetworkSpec]) -> None:
         super().__init__(source)
@@ -265,11 +266,11 @@ class PinnedLibrary(DenseLibrary):
         return self._chosen(np.arange(row, row + count))
 
     def gather(self, indices: Indices) -> Tensors:
-        """Return the rows of each input; raises HarnessError for a sample that is not loaded."""
+        """Return the rows of each input. Raises HarnessError for a sample that is not loaded."""
         return self._chosen(self._rows_of(np.asarray(indices, dtype=np.intp)))
 
     def fixed_gather(self, count: int) -> Callable[[Indices], Tensors]:
-        """Return `gather`: it copies nothing."""
+        """Return `gather`, which does not copy."""
         return self.gather
 
     def _chosen(self, rows: npt.NDArray[np.intp]) -> Tensors:
@@ -281,7 +282,7 @@ class PinnedLibrary(DenseLibrary):
 
 
 class _Collated:
-    """Inputs of batch 1 of ragged samples, made when asked for: collation is timed."""
+    """Inputs of batch 1 of ragged samples, created on demand, because collation is timed."""
 
     def __init__(self, samples: Mapping[int, Tensors], model: RaggedModel) -> None:
         self._samples = samples
@@ -292,7 +293,7 @@ class _Collated:
 
 
 class RaggedLibrary:
-    """Samples of differing shapes; the model makes a batch of them."""
+    """Samples of differing shapes. The model makes a batch of them."""
 
     is_ragged = True
 
@@ -315,7 +316,7 @@ class RaggedLibrary:
         return self._source.count
 
     def load(self, indices: Sequence[int]) -> None:
-        """Read the samples of `indices`; what was loaded before is dropped."""
+        """Read the samples of `indices` and drop those loaded before."""
         self.unload(indices)
         loaded = self._source.load(indices)
         if isinstance(loaded, Mapping):
@@ -330,7 +331,7 @@ class RaggedLibrary:
         self._samples.clear()
 
     def gather(self, indices: Indices) -> Tensors:
-        """Return the model's batch; raises HarnessError for a sample that is not loaded."""
+        """Return the model's batch. Raises HarnessError for a sample that is not loaded."""
         samples = self._samples
         return self._model.collate([samples[index] for index in indices])  # a numpy integer finds its key, too
 
@@ -339,8 +340,9 @@ class RaggedLibrary:
         return self.gather
 
     def by_length(self, indices: Indices) -> npt.NDArray[np.intp] | None:
-        """Return the positions in `indices` by length within each pass over the loaded samples. Passes are descending
-        and ascending in turn, the last one descending, so that a batch of two passes has near lengths, too."""
+        """Return the positions in `indices` by length within each pass over the loaded samples. Passes are
+        descending and ascending in turn, the last one descending, so that a batch of two passes also has similar
+        lengths."""
         lengths = self._lengths[np.asarray(indices, dtype=np.intp)]
         order = np.empty(len(lengths), dtype=np.intp)
         starts = range(0, len(lengths), max(1, len(self._samples)))
@@ -352,8 +354,8 @@ class RaggedLibrary:
 
 
 def make_library(source: Source, model: Model, memory: SampleMemory | None = None) -> Library:
-    """Return the library that suits the model. memory: a device's, whose backend takes `Rows`; ragged samples do not
-    lie there, as a batch is made of them first."""
+    """Return the library for the model. memory: a device's, whose backend accepts `Rows`. It is not used for ragged
+    samples, because a batch is made of them first."""
     if model.is_ragged:
         return RaggedLibrary(source, model)  # type: ignore[arg-type]  # `is_ragged` says that it is one
     return DenseLibrary(source) if memory is None else PinnedLibrary(source, memory, model.networks)

@@ -1,4 +1,4 @@
-"""The memory that LoadGen takes for the queries it generates before a run."""
+"""The memory that LoadGen uses for the queries it generates before a run."""
 
 from crowdperf.harness.base.errors import ConfigError
 from crowdperf.harness.runner.settings import Settings
@@ -14,7 +14,7 @@ up."""
 
 
 def expected_memory_bytes(settings: Settings) -> int:
-    """Return about how much memory LoadGen takes for the queries it generates before a performance run; 0 in
+    """Return an estimate of the memory that LoadGen uses for the queries it generates before a performance run, 0 in
     accuracy mode."""
     if settings.mode is Mode.ACCURACY:
         return 0
@@ -31,8 +31,7 @@ def expected_memory_bytes(settings: Settings) -> int:
 
 
 def require_memory(settings: Settings, available_bytes: int | None) -> None:
-    """Raise ConfigError when LoadGen would need more memory than is available (None: not known, nothing is
-    checked)."""
+    """Raise ConfigError when LoadGen would need more memory than is available. None: unknown, so there is no check."""
     needed = expected_memory_bytes(settings)
     if available_bytes is None or needed <= available_bytes:
         return

@@ -1,4 +1,4 @@
-"""Makes result.json: what was asked, what each setting became and why, and what LoadGen found. Pure, but for
+"""Makes result.json: the request, each setting's final value and reason, and LoadGen's results. Pure, except
 `write_json` and the user's home, which is masked."""
 
 from collections.abc import Mapping, Sequence
@@ -23,10 +23,10 @@ from crowdperf.rules.provenance import Provenance
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What a run knows beside its settings and LoadGen's log.
+    """Facts of a run in addition to its settings and LoadGen's log.
 
-    kept_shape_utc: when the shape was found by an earlier run (shape.json); None where this run looked for it.
-    candidates: the shapes that this run measured. serving: how the server was set up, where one answered.
+    kept_shape_utc: the time at which an earlier run found the shape (shape.json), None if this run searched for it.
+    candidates: the shapes that this run measured. serving: the server's setup, if a server answered.
     """
 
     command: tuple[str, ...]
@@ -45,7 +45,7 @@ class Facts:
 
 
 def run_label(settings: Settings, log: LoadGenLog, facts: Facts, compliance_test: str | None = None) -> str:
-    """Return the words that must stand beside the figure."""
+    """Return the words that must be shown with the result."""
     words = [] if compliance_test is None else [f"compliance test {compliance_test}"]
     if settings.departures:
         words.append(f"{DEPARTURE_LABEL} ({', '.join(settings.departures)}), not an MLPerf result")
@@ -66,7 +66,7 @@ def run_label(settings: Settings, log: LoadGenLog, facts: Facts, compliance_test
 
 
 def _requested(value: str | int | list[int] | None) -> Json:
-    """A setting as run.json has it; without a value, and for the first GPU alone, it is the default."""
+    """A setting as run.json has it. Without a value, and for the first GPU alone, it is the default."""
     origin = Origin.DEFAULT if value in (None, [], [0]) else Origin.REQUEST
     return {"value": value, "origin": origin.value}
 
@@ -80,8 +80,7 @@ def _path(path: Path | None) -> Json:
 
 
 def _run_part(config: RunConfig, settings: Settings) -> dict[str, Json]:
-    """Return every key of run.json as resolved: {"value", "origin"}, or None where the scenario has no such
-    setting."""
+    """Return every resolved key of run.json: {"value", "origin"}, or None if the scenario has no such setting."""
     return {
         "model": _requested(config.model),
         "backend": _requested(config.backend),
@@ -113,8 +112,8 @@ def _run_part(config: RunConfig, settings: Settings) -> dict[str, Json]:
 
 
 def build_result(config: RunConfig, settings: Settings, log: LoadGenLog, facts: Facts) -> dict[str, Json]:
-    """Return the content of result.json, without a path of the machine. `valid` is LoadGen's verdict and no error; an
-    accuracy run is valid without errors."""
+    """Return the content of result.json, without a path of the machine. `valid` is LoadGen's verdict and no error.
+    An accuracy run is valid without errors."""
     content: dict[str, Json] = {
         "format": FORMAT,
         "label": run_label(settings, log, facts, config.compliance_test),

@@ -67,11 +67,11 @@ if TYPE_CHECKING:
     from crowdperf.harness.runner.loadgen import Test  # only a run needs LoadGen
 
 _WARM_UP_SAMPLES = 8
-"""Fewest samples in memory while the shape is looked for; MultiStream asks for eight at once."""
+"""Minimum number of samples in memory during the search for the shape. MultiStream requests eight at once."""
 
 
 def read_config(path: Path) -> RunConfig:
-    """Return the request in the run.json at `path`; raises ConfigError."""
+    """Return the request in the run.json at `path`. Raises ConfigError."""
     try:
         text = given_text(path)
     except (OSError, ValueError) as error:
@@ -81,7 +81,8 @@ def read_config(path: Path) -> RunConfig:
 
 
 def _with_usable_paths(text: str, folder: Path) -> str:
-    """The text of a run.json with absolute paths; what is no JSON object stays, for the parser to name."""
+    """The text of a run.json with absolute paths. Text that is not a JSON object is unchanged and reported by the
+    parser."""
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):
@@ -95,8 +96,8 @@ def _load_some(parts: Parts, library: Library) -> None:
 
 
 class Opener:
-    """Opens and closes the networks for the search, and remembers which are open. Layouts on GPUs share them: one of
-    more instances adds those to what is open."""
+    """Opens and closes the networks for the search, and remembers the open ones. Layouts on GPUs share them: a
+    layout of more instances adds those to the open ones."""
 
     def __init__(self, parts: Parts, library: Library, largest_batch: int, silence_s: float) -> None:
         self._parts, self._library, self._largest_batch = parts, library, largest_batch
@@ -172,7 +173,8 @@ def _issue_shape(scenario: Scenario, found: BestShape, wait_s: float) -> IssueSh
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A request with the networks open in their best shape and every setting decided: what is left is LoadGen."""
+    """A request with the networks open in their best shape and every setting decided. Only LoadGen remains to be
+    run."""
 
     config: RunConfig
     parts: Parts
@@ -183,12 +185,12 @@ class Prepared:
     kept: KeptShape | None
 
     def issue_shape(self, work: Work) -> IssueShape:
-        """Return the way in which `work` answers; its threads live until it is closed."""
+        """Return the way in which `work` answers. Its threads live until it is closed."""
         return _issue_shape(self.config.scenario, replace(self.found, work=work), self.settings.shape.wait_s)
 
     @property
     def silence_s(self) -> float:
-        """How long nothing may be answered in the test."""
+        """The time without an answer after which the test fails."""
         found = self.found
         rate = found.warm_up.samples_per_second
         batch_s = 0.0 if not rate else found.batch_size * found.layout.instances / rate
@@ -199,7 +201,7 @@ class Prepared:
         return loadgen_test(self.config, self.parts.rules, self.settings)
 
     def facts(self, shape_name: str) -> Facts:
-        """Return what result.json says beside settings and log."""
+        """Return the content of result.json besides settings and log."""
         parts, found, opened, kept = self.parts, self.found, self.opened, self.kept
         return Facts(
             command=tuple(sys.orig_argv),
@@ -219,8 +221,8 @@ class Prepared:
 
 
 def prepare(config: RunConfig) -> Prepared:
-    """Return the request made ready in a cleared output folder; raises ConfigError, and HarnessError where it cannot
-    run. Results of an earlier run in the same folder are removed first, so that none can be taken for this one's."""
+    """Yield the prepared request in a cleared output folder. Raises ConfigError, and HarnessError if it cannot run.
+    Results of an earlier run in the same folder are removed first, so that they cannot be mistaken for this one's."""
     started = datetime.now(timezone.utc)
     clear_folder(RunPaths(config.output_dir), config.user_conf)
     parts = open_parts(config)
@@ -249,7 +251,7 @@ def prepare(config: RunConfig) -> Prepared:
 
 
 def perform(config: RunConfig) -> dict[str, Json]:
-    """Run one LoadGen test and return the content of the result.json it writes; raises as `prepare` does."""
+    """Run one LoadGen test and return the content of the result.json it writes. Raises as `prepare` does."""
     if BACKENDS[config.backend].is_text:
         from crowdperf.harness.runner.text_run import perform_text
 

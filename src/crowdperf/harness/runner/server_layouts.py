@@ -12,10 +12,10 @@ from crowdperf.harness.runner.shape_search import Layout
 from crowdperf.rules.names import MULTI_STREAM_SAMPLES_PER_QUERY, Scenario
 
 IN_FLIGHT = 32
-"""Requests that wait for the server's batcher in Offline and Server where no number is given: this project's choice,
-two full batches of SERVER_BATCH."""
+"""Default number of requests that wait for the server's batcher in Offline and Server: this project's choice, two
+full batches of SERVER_BATCH."""
 SERVER_BATCH = 16
-"""Largest batch of the server's batcher where none is given: this project's choice."""
+"""Default of the largest batch of the server's batcher: this project's choice."""
 REQUEST_BYTES, REQUEST_SAMPLES = 2**20, 512
 """A request costs about 1 ms, whatever its size (Triton 2.51.0, 2026-11), so where samples are small, Offline and
 Server look for the best batch from so many bytes or samples of a request downwards: this project's choice."""
@@ -40,14 +40,14 @@ class ServedPlan:
 
 
 def _processes(scenario: Scenario, cores: int) -> int:
-    """Return how many processes of a model share `cores`: one where one sample is asked for at a time."""
+    """Return the number of processes of a model that share `cores`: one if only one sample is requested at a time."""
     if scenario is Scenario.SINGLE_STREAM:
         return 1
     return cores if cores < _FEW_CORES else cores // 4
 
 
 def largest_request(network: NetworkSpec, scenario: Scenario, largest: int) -> int:
-    """Return the most samples of a request where the harness makes the batches. `largest`: that of the benchmark."""
+    """Return the maximum samples of a request if the harness makes the batches. `largest`: that of the benchmark."""
     tensors = (*network.inputs, *network.outputs)
     if scenario.is_stream or not all(spec.is_fixed for spec in tensors):
         return largest
@@ -63,8 +63,8 @@ def _in_flight(scenario: Scenario) -> int:
 def served_layouts(
     request: ServingRequest, scenario: Scenario, cores: int, instances: int | None, threads: int | None
 ) -> tuple[Layout, ...]:
-    """Return the layouts to try; each costs a start of the server. `instances`: requests in flight; `threads`: of all
-    processes of the model, a layout's are those of one. What is given is kept to."""
+    """Return the layouts to try. Each requires a start of the server. `instances`: requests in flight. `threads`: of
+    all processes of the model (a layout's are those of one). Given values are kept."""
     total = threads or cores
     if request.is_batched_by_server:
         count = request.instance_count or _processes(scenario, total)

@@ -1,5 +1,4 @@
-"""Decides every setting of a run and remembers where each value comes from. Pure: measured figures come in as
-arguments.
+"""Decides every setting of a run and remembers the origin of each value. Pure: measurements are arguments.
 
 Order of authority: run.json, the user's own user.conf, the rules of the model and scenario, the warm-up estimate, a
 default.
@@ -21,14 +20,14 @@ from crowdperf.rules.query_counts import LONGEST_TEST_S, fewest_queries
 from crowdperf.rules.record import Record
 
 OFFLINE_RATE_MARGIN = {ExecutionMode.TEST: 2.0, ExecutionMode.FAST: 1.25, ExecutionMode.VALID: 1.25}
-"""LoadGen makes 1.1 x duration x rate samples and the run is INVALID when they last too short a time; the warm-up
-rate may be too low on a busy machine, so more than its fastest slice is asked for. A run is then up to 38 % longer
-than its minimum; a test run of seconds up to twice as long, because there a moment of other work counts for more."""
+"""LoadGen makes 1.1 x duration x rate samples, and the run is INVALID when they last too short a time. The warm-up
+rate may be too low on a busy machine, so more than its fastest slice is requested. A run is then up to 38 % longer
+than its minimum, and a test run of seconds up to twice as long, because other work disturbs a short run more."""
 
 SERVER_LOAD = 0.05
-"""Part of the measured one-at-a-time rate that a Server run is sent when no rate is given: a low, safe figure, not the
-peak. A default run should stay VALID while other programs use the machine. For the peak,
-look for it with `--find` and give what it finds as target_qps."""
+"""Part of the measured one-at-a-time rate that a Server run is sent when no rate is given: a low, safe rate, not the
+peak. A default run should stay VALID while other programs use the machine. For the peak, search it with `--find` and
+give the result as target_qps."""
 
 SLOW_NETWORK_MS = 5.0
 SLOW_SERVER_LOAD = 0.4
@@ -36,17 +35,16 @@ SLOW_SERVER_LOAD = 0.4
 milliseconds matters less to them, and 100 queries at a twentieth of their rate would take minutes."""
 
 LOADGEN_OVERHEAD_MS = {Scenario.SINGLE_STREAM: 0.002, Scenario.MULTI_STREAM: 0.004, Scenario.SERVER: 0.01}
-"""What LoadGen and its Python interface add to a query: in the streams the least measured with 6.0.17 (an expected
-latency must not be too high, or LoadGen runs out of queries), in Server a generous figure (a thread is woken for
-each query)."""
+"""The overhead of LoadGen and its Python interface per query: in the streams the minimum measured with 6.0.17 (an
+expected latency must not be too high, or LoadGen runs out of queries), in Server a generous value (a thread is woken
+for each query)."""
 
 Value = TypeVar("Value", int, float)
 
 
 class Origin(enum.Enum):
-    """Where a value comes from. A target or a shape is given by the user; everything else that run.json says may come
-    from the user, from a default of the recipe that runs the harness, or from another recipe: then it is the request's.
-    """
+    """The origin of a value. A target or a shape is given by the user. Every other value of run.json may come from
+    the user, from a default of the recipe that runs the harness, or from another recipe: then it is the request's."""
 
     USER = "user"
     REQUEST = "request"
@@ -60,7 +58,7 @@ class Origin(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Setting(Generic[Value]):
-    """A value and where it comes from."""
+    """A value and its origin."""
 
     value: Value
     origin: Origin
@@ -82,9 +80,9 @@ class Shape:
 class Settings:
     """Every setting of a run. None: the scenario has no such setting.
 
-    target_latency_ms: the limit in Server, the expected latency in streams. user_lines: further user.conf values of
-    the user. rule_lines: those that the benchmark's record asks for. departures: user.conf's names of the settings
-    with which the run measures something else than the rules ask for.
+    target_latency_ms: the limit in Server, the expected latency in streams. user_lines: further user.conf values of the
+    user. rule_lines: those that the benchmark's record requires. departures: user.conf's names of the settings that
+    make the run measure something else than the rules require.
     """
 
     scenario: Scenario
@@ -115,10 +113,10 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circumstances:
-    """What the decisions depend on beside the request.
+    """The inputs of the decisions in addition to the request.
 
-    user_lines: the user's user.conf for this model and scenario. dataset_count: validation samples. audit_values: what
-    a compliance test sets; None in an ordinary run.
+    user_lines: the user's user.conf for this model and scenario. dataset_count: validation samples. audit_values: the
+    settings of a compliance test, None in an ordinary run.
     """
 
     rules: Record
@@ -129,10 +127,10 @@ class Circumstances:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarmUp:
-    """What a short run before the test measured, of one scenario.
+    """The measurements of a short run before the test, in one scenario.
 
-    query_latency_ms: a fast query (10th percentile): one sample in SingleStream and Server, eight in MultiStream;
-    None in Offline. samples_per_second: the fastest slice in Offline and Server; None in the streams.
+    query_latency_ms: a fast query (10th percentile): one sample in SingleStream and Server, eight in MultiStream. None
+    in Offline. samples_per_second: the fastest slice in Offline and Server. None in the streams.
     """
 
     query_latency_ms: float | None
@@ -178,15 +176,15 @@ def _target_qps(config: RunConfig, circumstances: Circumstances, warm_up: WarmUp
 
 
 def server_rate(warm_up: WarmUp) -> float:
-    """Return the queries per second that the system answers one at a time, or in batches where a query is so slow that
-    what several instances do together counts."""
+    """Return the queries per second that the system answers one at a time, or in batches if a query is so slow that
+    the joint rate of several instances counts."""
     latency_ms = warm_up.query_latency_ms or 0.0
     alone = 1000.0 / (latency_ms + LOADGEN_OVERHEAD_MS[Scenario.SERVER])
     return alone if latency_ms < SLOW_NETWORK_MS else max(alone, warm_up.samples_per_second or 0.0)
 
 
 def _queries_in_time(fewest: Setting[int], query_s: float) -> Setting[int]:
-    """Return the fewest queries of a test run: `fewest`, or fewer where they would take too long."""
+    """Return the minimum queries of a test run: `fewest`, or fewer if they would last too long."""
     in_time = max(1, int(LONGEST_TEST_S / query_s)) if query_s > 0 else fewest.value
     return fewest if in_time >= fewest.value else Setting(in_time, Origin.ESTIMATE)
 
@@ -261,18 +259,18 @@ def _require_limits(
 
 
 def _audited(audit_values: Mapping[str, int] | None, key: str, otherwise: Setting[int]) -> Setting[int]:
-    """Return what the compliance test sets, which wins over all others in LoadGen."""
+    """Return the settings of the compliance test, which override all others in LoadGen."""
     is_set = audit_values is not None and key in audit_values
     return Setting(audit_values[key], Origin.COMPLIANCE) if is_set and audit_values is not None else otherwise
 
 
 def _rounded(value: float) -> float:
-    """Return `value` with four digits: an estimate is no better, and people read it."""
+    """Return `value` with four digits: an estimate is not more exact, and people read it."""
     return float(f"{value:.4g}")
 
 
 def resolve(config: RunConfig, shape: Shape, circumstances: Circumstances, warm_up: WarmUp) -> Settings:
-    """Return every setting with its origin; raises ConfigError for a performance sample count the data set cannot
+    """Return every setting with its origin. Raises ConfigError for a performance sample count the data set cannot
     give."""
     lines = circumstances.user_lines
     rules, count = circumstances.rules, circumstances.dataset_count

@@ -1,9 +1,9 @@
-"""Finds the shape of a run by trying: how many instances, how many threads each, how large a batch.
+"""Finds the shape of a run by measurement: number of instances, threads of each, batch size.
 
-What the request gives is not tried; what is left is measured with the samples in memory, in a time that depends on
-the length of the run. On a processor the best batch is often small and the best layout one single-threaded instance
-for each core, but a few cores that share their cache, or a network with small operators, turn that round: so it is
-measured, not assumed.
+Values given by the request are kept. The others are measured with the samples in memory, in a time that depends on the
+length of the run. On a CPU the best batch is often small and the best layout one single-threaded instance for each
+core, but a few cores that share their cache, or a network with small operators, reverse that: so it is measured, not
+assumed.
 """
 
 import contextlib
@@ -27,13 +27,14 @@ _GAIN = 1.03
 simpler."""
 
 _NEAR = 1.35
-"""Candidates whose first figures are nearer than this are measured again, in turn. A core of a virtual machine on a
-shared host changed its speed between seconds by 1.45 (2 cores, 2026-11-28): one look at each said little."""
+"""Candidates whose first results are nearer than this are measured again, in turn. A core of a virtual machine on a
+shared host changed its speed between seconds by 1.45 (2 cores, 2026-11-28): a single measurement of each proved
+little."""
 
 _REMATCHES = 2
 
 SERVER_BATCH_OF_LIMIT = 0.25
-"""The largest batch of a Server run takes at most this part of the latency limit: a sample may have to wait for the
+"""The largest batch of a Server run lasts at most this part of the latency limit: a sample may have to wait for the
 batch before its own."""
 
 
@@ -48,13 +49,12 @@ class Layout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """What is looked for. batch_size: where the search starts; smallest_batch_size equal to largest_batch_size: none
-    is looked for.
+    """The goal of the search. batch_size: the start of the search. If smallest_batch_size equals largest_batch_size,
+    batch sizes are not searched.
 
-    limit_ms: Server's latency limit; None in other scenarios of benchmarks without one. budget_s: no further candidate
-    is tried after so long a time of measuring (opening is not counted: a GPU may take longer for that).
-    is_cold_at_first: the first call of a batch size sets libraries up and is not measured. silence_s: how long nothing
-    may be answered meanwhile.
+    limit_ms: Server's latency limit, None in other scenarios of benchmarks without one. budget_s: measuring time after
+    which no further candidate is tried (without opening networks, which may need longer on a GPU). is_cold_at_first:
+    the first use of a batch size sets libraries up and is not measured. silence_s: maximum time without an answer.
     """
 
     scenario: Scenario
@@ -75,7 +75,7 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What was tried and measured. figure: the median latency of a query in ms in the streams, else samples/s."""
+    """A measured candidate. figure: the median latency of a query in ms in the streams, else samples/s."""
 
     instances: int
     threads: int
@@ -86,7 +86,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class BestShape:
-    """The shape that was fastest, its opened work, what was measured with it, and what was tried, in order."""
+    """The fastest shape, its opened work, its measurements, and the candidates, in order."""
 
     layout: Layout
     batch_size: int
@@ -128,8 +128,8 @@ def gpu_layouts(gpus: int, instances: int | None) -> tuple[Layout, ...]:
     """Return the layouts to try on GPUs: one and two instances (streams) on each.
 
     The second instance shares the weights, and copies its batch while the first one computes. Two batches in one
-    instance would save its working memory alone, and split each model's `predict` into what comes before and after a
-    network. Not run on hardware.
+    instance would save its working memory alone, and would split each model's `predict` into the parts before and after
+    a network. Not run on hardware.
     """
     if instances is not None:
         return (Layout(instances, 1),)
@@ -138,8 +138,8 @@ def gpu_layouts(gpus: int, instances: int | None) -> tuple[Layout, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """What a layout does. goodness: larger is better. latency: of a stream's queries. rate: samples/s elsewhere, in
-    batches of `batch_size`."""
+    """The measurement of a layout. goodness: larger is better. latency: of a stream's queries. rate: samples/s
+    elsewhere, in batches of `batch_size`."""
 
     goodness: float
     batch_size: int
@@ -209,8 +209,8 @@ class _Tuner:
                 shape.close()
 
     def rate(self, work: Work, batch_size: int) -> float | None:
-        """Return samples per second in batches of `batch_size` on all instances; None where the device has not the
-        memory for it."""
+        """Return samples per second in batches of `batch_size` on all instances, or None if the device does not have
+        enough memory for it."""
         at_once = batch_size * len(work.networks)
         with without_loadgen(work, self._search.silence_s) as alone:
             shape = chunked(alone, batch_size)
@@ -230,7 +230,7 @@ class _Tuner:
         self._measured_s += time.monotonic() - start
 
     def best_layout(self) -> tuple[Layout, Work, _Measured]:
-        """Return the best layout, opened, and what was measured with it."""
+        """Return the best layout, opened, and its measurements."""
         layouts = self._search.layouts
         best = layouts[0]
         best_work = self._open(best)
@@ -256,8 +256,8 @@ class _Tuner:
         return best, best_work, best_measured
 
     def best_batch(self, work: Work, layout: Layout, known: _Measured) -> tuple[int, float]:
-        """Return the batch size with the highest rate, and the rate: doubling while it gains, else halving. One
-        doubling is tried even where there is no time left."""
+        """Return the batch size with the highest rate, and the rate: doubled while the rate rises, else halved. One
+        doubling is tried even if no time is left."""
         search, start, best = self._search, known.batch_size, known
         if not search.has_batch_search:
             return best.batch_size, best.rate
@@ -284,7 +284,8 @@ class _Tuner:
         return best.batch_size, best.rate
 
     def _batch(self, work: Work, layout: Layout, batch_size: int) -> _Measured | None:
-        """Return what batches of this size do; None where the device has not the memory for them."""
+        """Return the measurement of batches of this size, or None if the device does not have enough memory for
+        them."""
         rate = self.rate(work, batch_size)
         if rate is None:
             return None
@@ -293,15 +294,15 @@ class _Tuner:
 
 
 def _some(work: Work, count: int) -> list[int]:
-    """Return `count` of the loaded samples, some of them several times where they are fewer."""
+    """Return `count` of the loaded samples, with repetitions if there are fewer."""
     return [work.library.loaded[number % len(work.library.loaded)] for number in range(count)]
 
 
 def find_shape(search: Search, open_work: Callable[[Layout], Work], close: Callable[[Work], None]) -> BestShape:
-    """Return the best shape for the scenario with what was measured.
+    """Return the best shape for the scenario with its measurements.
 
-    `open_work` opens the networks in a layout, `close` closes them again; the work in the answer is left open. An
-    error of the backend is recorded in the work's failures, as in the test itself.
+    `open_work` opens the networks in a layout, `close` closes them again. The work in the answer is left open. An error
+    of the backend is recorded in the work's failures, as in the test itself.
     """
     tuner = _Tuner(search, open_work, close)
     layout, work, measured = tuner.best_layout()

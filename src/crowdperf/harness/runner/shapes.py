@@ -1,13 +1,13 @@
-"""The shape of a benchmark's runs, found once and kept beside them: `shape.json` in the folder of the scenario.
+"""The shape of a benchmark's runs, found once and kept next to them: `shape.json` in the folder of the scenario.
 
     <run id>/<model>/<Scenario>/shape.json     {"format": 2, "found_utc": ..., "for": {...}, "shape": {...},
                                                 "candidates": [{"instances": 2, "threads": 1, ..., "figure": 39.1}]}
 
-The first run of a scenario looks for the best shape and writes the file with what it measured. The accuracy run and the
-compliance runs of the same folder then work in that shape, so that they answer with the same batches on the same
-instances. A file that was written for something else (`for`: model, files, backend, precision, cores, length of the
-search, what the request gives) is not used, and is replaced, but not by a compliance run. Neither is one of format 1:
-its search counted the opening of the network, which left a GPU with the batch that suits a processor.
+The first run of a scenario searches for the best shape and writes the file with its measurements. The accuracy run and
+the compliance runs of the same folder then use that shape, so that they answer with the same batches on the same
+instances. A file that was written for different conditions (`for`: model, files, backend, precision, cores, length of
+the search, the request's values) is not used, and is replaced, but not by a compliance run. The same applies to format
+1: its search counted the opening of the network, which left a GPU with a batch for a CPU.
 """
 
 import json
@@ -39,7 +39,7 @@ class KeptShape:
 
 
 def shape_file(config: RunConfig) -> Path | None:
-    """Return where the shape of a run is kept; None where its folder is not laid out as a results folder."""
+    """Return the path of a run's shape, or None if its folder does not have the layout of a results folder."""
     parts = list(config.output_dir.parts)
     if parts and parts[-1] == "accuracy":
         parts = parts[:-1]
@@ -55,7 +55,7 @@ def shape_file(config: RunConfig) -> Path | None:
 def purpose(
     config: RunConfig, digests: Mapping[str, str], cores: tuple[int, ...], limit_ms: float | None
 ) -> dict[str, Json]:
-    """Return what a shape was found for: it holds for runs that agree in all of it."""
+    """Return the conditions of a shape. It is valid for runs that agree in all of them."""
     given: dict[str, Json] = {
         "batch_size": config.batch_size, "instances": config.instances, "threads": config.threads
     }  # fmt: skip
@@ -77,7 +77,7 @@ def purpose(
 
 
 def read_shape(path: Path, wanted: Mapping[str, Json]) -> KeptShape | None:
-    """Return the shape in the file; None where there is none, or it was found for something else."""
+    """Return the shape in the file, or None if it is missing, or was found under other conditions."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         if content["format"] != FORMAT or content["for"] != wanted:
@@ -90,7 +90,7 @@ def read_shape(path: Path, wanted: Mapping[str, Json]) -> KeptShape | None:
 
 
 def write_shape(path: Path, wanted: Mapping[str, Json], found: BestShape) -> None:
-    """Write the file in one step; raises HarnessError where the disk does not take it."""
+    """Write the file in one step. Raises HarnessError if it cannot be written."""
     content = {
         "format": FORMAT,
         "found_utc": datetime.now(timezone.utc).isoformat(timespec="seconds"),

@@ -1,16 +1,16 @@
-"""How queries become responses: one shape per scenario, each with as little Python per sample as it takes.
+"""Turns queries into responses: one shape per scenario, each with as little Python per sample as possible.
 
     SingleStream   answered inside the callback, as one ready view of the sample
     MultiStream    answered inside the callback, as one view of the eight samples, or cut into a part for each instance
     Offline        the one big query is put in order of length, one pass over the samples at a time, and cut into
-                   batches, which the instances take in turn
-    Server         inside the callback where the network is quicker than a thread hand-over; else the callback only
-                   queues, and the instances answer what waits in batches
+                   batches, which the instances process in turn
+    Server         inside the callback if the network is quicker than a thread hand-over, else the callback only
+                   queues, and the instances answer the waiting samples in batches
 
-Responses of one size keep LoadGen's response objects and the array they point into, and rewrite only the ids: making
-an object costs nine times as much. LoadGen reads the array while `complete` runs, so it can be filled again
-afterwards; a network that answers in the same array each time is read there, without a copy. Response bytes are made by
-the same code in performance and accuracy mode.
+Responses of one size keep LoadGen's response objects and the array they point into, and rewrite only the ids: creating
+an object costs nine times as much. LoadGen reads the array while `complete` runs, so it can be filled again afterwards.
+A network that answers in the same array each time is read there, without a copy. Response bytes are made by the same
+code in performance and accuracy mode.
 """
 
 import threading
@@ -49,9 +49,9 @@ INLINE_SERVER_LIMIT_MS = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What every shape needs: the samples, the model's `predict` with the networks of each instance, the response's
-    form, where errors go. The shapes call `predict(networks, inputs)` themselves: bound to its networks it takes a
-    tenth of a SingleStream query more.
+    """The inputs of every shape: the samples, the model's `predict` with the networks of each instance, the response's
+    form, the receiver of errors. The shapes call `predict(networks, inputs)` themselves: bound to its networks it would
+    add a tenth to a SingleStream query.
 
     at_core: puts the calling thread on the cores of an instance. counts: the samples each instance has answered.
     """
@@ -85,7 +85,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IssueShape:
-    """A way to answer queries; `close` is called when LoadGen has ended. `name` is for the report."""
+    """A way to answer queries. `close` is called when LoadGen has ended. `name` is for the report."""
 
     name: str
     issue: Issue
@@ -97,7 +97,7 @@ def _nothing() -> None:
 
 
 def _thread(work: Work, serve: Callable[[int], None], number: int) -> threading.Thread:
-    """Return the unstarted thread of instance `number`; what `serve` raises ends the run."""
+    """Return the unstarted thread of instance `number`. Any error of `serve` ends the run."""
     target = work.failures.guarded(serve)
     return threading.Thread(target=target, args=(number,), daemon=True, name=f"instance-{number}")
 
@@ -176,7 +176,7 @@ def _differing_answer(work: Work, number: int) -> Answer:
 
 
 def _answered_at_once(work: Work, largest: int) -> Issue:
-    """Return the call that answers queries of up to `largest` samples as one batch on instance 0."""
+    """Return the function that answers queries of up to `largest` samples as one batch on instance 0."""
     answer, counts = batch_answer(work, 0, largest), work.counts
 
     def issue(ids: list[int], indices: list[int]) -> None:
@@ -252,9 +252,10 @@ def multi_inline(work: Work) -> IssueShape:
 
 
 def chunked(work: Work, batch_size: int) -> IssueShape:
-    """Return the shape for one big query: the instances take batches in turn, the callback's thread is instance 0.
+    """Return the shape for one big query: the instances process batches in turn, and the callback's thread is instance
+    0.
 
-    Samples of differing lengths are put in order first (`Library.by_length`): a batch then holds samples of near
+    Samples of differing lengths are put in order first (`Library.by_length`): a batch then has samples of similar
     lengths, and the batches that are left for the end are the short ones.
     """
     answers = [batch_answer(work, number, batch_size) for number in range(len(work.networks))]
@@ -332,7 +333,7 @@ def queued(work: Work, largest: int, wait_s: float = 0.0) -> IssueShape:
 
 
 def split(work: Work) -> IssueShape:
-    """Return the shape that cuts a query of several samples into a part for each instance; the call ends when all
+    """Return the shape that cuts a query of several samples into a part for each instance, and returns when all
     parts are answered."""
     parts = min(len(work.networks), MULTI_STREAM_SAMPLES_PER_QUERY)
     answers = [batch_answer(work, number, MULTI_STREAM_SAMPLES_PER_QUERY) for number in range(parts)]

@@ -65,12 +65,12 @@ _WARM_UP_SAMPLES = 64
 _PROBES = 3
 
 _OWN_WORD_S = 30.0
-"""An engine that gives a request up says so itself: it has so much longer for it than the request."""
+"""Additional time for an engine that ends a request by itself, after the request's own limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextParts:
-    """What a run is put together from, no engine opened yet. digests: of the model's files by name."""
+    """The parts of a run, before an engine is opened. digests: of the model's files by name."""
 
     config: RunConfig
     can: BackendRecord
@@ -89,7 +89,7 @@ class TextParts:
 
     @property
     def ends(self) -> tuple[int, ...]:
-        """The token ids that end an answer: the model's, and the benchmark's own; none where answers go on behind
+        """The token ids that end an answer: the model's, and the benchmark's own. Empty if answers continue after
         them."""
         if self.sampling.is_end_ignored:
             return ()
@@ -102,12 +102,12 @@ class TextParts:
 
     @property
     def request(self) -> TextRequest:
-        """What the user decides of the engine."""
+        """The user's choices for the engine."""
         return self.config.text or TextRequest()
 
 
 def open_text_parts(config: RunConfig) -> TextParts:
-    """Return the parts of a run; raises ConfigError and HarnessError."""
+    """Return the parts of a run. Raises ConfigError and HarnessError."""
     require_fit(config)
     rules, can = record_of(config.model), BACKENDS[config.backend]
     facts = read_model_facts(config.model_path, config.model_info_path)
@@ -160,7 +160,7 @@ def _most_in_flight(engine: TextEngine) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedText:
-    """A request with the engine open and every setting decided: what is left is LoadGen."""
+    """A request with the engine open and every setting decided. Only LoadGen remains to be run."""
 
     parts: TextParts
     started: datetime
@@ -173,7 +173,7 @@ class PreparedText:
         return loadgen_test(self.parts.config, self.parts.rules, self.settings, self.parts.dataset.count)
 
     def facts(self) -> Facts:
-        """Return what result.json says beside settings and log."""
+        """Return the content of result.json besides settings and log."""
         parts = self.parts
         return Facts(
             command=tuple(sys.orig_argv),
@@ -193,8 +193,8 @@ class PreparedText:
 
 @contextlib.contextmanager
 def prepared_text(config: RunConfig) -> Iterator[PreparedText]:
-    """Give the request made ready in a cleared output folder, and close the engine behind it; raises ConfigError, and
-    HarnessError where it cannot run."""
+    """Yield the prepared request in a cleared output folder, and close the engine afterwards. Raises ConfigError,
+    and HarnessError if it cannot run."""
     from crowdperf.harness.runner.loadgen import SINK  # only a run needs LoadGen
 
     started = datetime.now(timezone.utc)
@@ -228,7 +228,7 @@ def prepared_text(config: RunConfig) -> Iterator[PreparedText]:
 
 
 def _problems(prepared: PreparedText) -> tuple[str, ...]:
-    """Return what is wrong with the answers: LoadGen does not see all of it."""
+    """Return the problems of the answers. LoadGen does not see all of them."""
     return prepared.work.tally.problems(has_token_latencies=prepared.parts.generation.has_token_latencies)
 
 
@@ -258,7 +258,7 @@ def _text_record(prepared: PreparedText, log: LoadGenLog) -> dict[str, Json]:
 
 
 def perform_text(config: RunConfig) -> dict[str, Json]:
-    """Run one LoadGen test and return the content of the result.json it writes; raises as `prepared_text` does."""
+    """Run one LoadGen test and return the content of the result.json it writes. Raises as `prepared_text` does."""
     with prepared_text(config) as prepared:
         settings, work = prepared.settings, prepared.work
         require_memory(settings, available_memory_bytes())

@@ -1,7 +1,7 @@
 """Decides the settings of a run whose answers are texts: as for any other run, with LoadGen's limits for the first
 token and the tokens after it. Pure.
 
-A benchmark of MLPerf has its limits, and whether it is measured by tokens, in LoadGen's own configuration; for any
+A benchmark of MLPerf has its limits, and whether it is measured by tokens, in LoadGen's own configuration. For any
 other they are written into user.conf. Times in ms. Source: loadgen/test_settings_internal.cc and mlperf.conf of LoadGen
 6.0.17.
 """
@@ -16,12 +16,13 @@ from crowdperf.rules.names import MULTI_STREAM_SAMPLES_PER_QUERY, ExecutionMode,
 from crowdperf.rules.record import Generation, TokenLimits
 
 LATENCY_MARGIN = 1.6
-"""LoadGen makes as many queries as take twice the duration at the expected latency, and where it asks for every sample
-equally often it asks them all: with a latency so much longer a run is a quarter longer than its minimum, not twice."""
+"""LoadGen makes as many queries as last twice the duration at the expected latency, and all of them are issued if
+every sample must be issued equally often. With a longer latency by this factor a run is a quarter longer than its
+minimum, not twice."""
 
 
 def limits_of(config: RunConfig, generation: Generation) -> TokenLimits | None:
-    """Return the limits of the scenario; None where it has none."""
+    """Return the limits of the scenario, or None if it has none."""
     limits = {Scenario.SERVER: generation.server, Scenario.INTERACTIVE: generation.interactive}
     return limits.get(config.scenario) if generation.has_token_latencies else None
 
@@ -54,7 +55,8 @@ def _rule_lines(limits: TokenLimits | None, circumstances: Circumstances) -> dic
 def resolve_text(
     config: RunConfig, generation: Generation, threads: int, circumstances: Circumstances, measured: WarmUp
 ) -> Settings:
-    """Return every setting with its origin; raises ConfigError for what a run of texts cannot have, or as `resolve`."""
+    """Return every setting with its origin. Raises ConfigError for settings that a run of texts does not support, or
+    as `resolve`."""
     _refuse(config, generation)
     shape = Shape(
         batch_size=Setting(1, Origin.DEFAULT),

@@ -1,15 +1,16 @@
-"""Between LoadGen and an engine: LoadGen's samples become requests, and what the engine tells becomes LoadGen's calls.
+"""Between LoadGen and an engine: LoadGen's samples become requests, and the engine's reports become LoadGen's
+responses.
 
-    LoadGen issues -> Request -> engine        engine tells -> FirstTokenComplete, QuerySamplesComplete -> LoadGen
+    LoadGen issues -> Request -> engine        engine reports -> FirstTokenComplete, QuerySamplesComplete -> LoadGen
 
 One way for all scenarios. Of LoadGen (6.0.17, loadgen/logging.cc): outside Offline a benchmark with token latencies
-gets the first token of each sample exactly once before its end, else SingleStream crashes; so a first token that the
-engine did not tell is told here, just before the end, and the run is INVALID. It takes over what each thread logged by
-itself, so the first token and the end of a request must come from one thread. A request without an answer is completed
-with 0 tokens: LoadGen counts an error, and ends. Response bytes are read while `complete` runs.
+gets the first token of each sample exactly once before its end, else SingleStream crashes. So a first token that the
+engine did not report is reported here, just before the end, and the run is INVALID. LoadGen merges the log of each
+thread separately, so the first token and the end of a request must come from one thread. A request without an answer is
+completed with 0 tokens: LoadGen counts an error, and ends. Response bytes are read while `complete` runs.
 
-The first end token ends an answer, whatever the engine: tokens behind it (padding, or a server that goes on) are
-neither counted nor logged, and the tally says how many there were.
+The first end token ends an answer for every engine: tokens after it (padding, or a server that continues) are neither
+counted nor logged, and the tally has their number.
 """
 
 import contextlib
@@ -56,7 +57,7 @@ class PromptLibrary:
         return self._dataset.count
 
     def load(self, indices: Sequence[int]) -> None:
-        """Make the prompts of `indices`; what was loaded before is dropped."""
+        """Make the prompts of `indices` and drop those loaded before."""
         self.unload(indices)
         order = sorted(indices)
         prompts = self._prompts_of(self._dataset.load(order))
@@ -65,16 +66,16 @@ class PromptLibrary:
         self.prompts.update(zip(order, prompts, strict=True))
 
     def unload(self, indices: Sequence[int]) -> None:
-        """Drop everything; LoadGen unloads whole sets only."""
+        """Drop everything. LoadGen unloads whole sets only."""
         self.prompts.clear()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextWork:
-    """What answers in a test. response_of: an answer to the array that LoadGen logs. has_first: whether LoadGen gets
-    first tokens. ends: token ids that end an answer; empty where answers go on behind them. padding: the token id that
-    fills answers up behind their end. is_paced: LoadGen issues
-    requests over time (all scenarios but Offline), so that the limit of a request counts from its issue."""
+    """The answering side of a test. response_of: converts an answer to the array that LoadGen logs. has_first:
+    whether LoadGen gets first tokens. ends: token ids that end an answer, empty if answers continue after them.
+    padding: the token id that fills answers up after their end. is_paced: LoadGen issues requests over time (all
+    scenarios but Offline), so that the limit of a request counts from its issue."""
 
     engine: TextEngine
     library: PromptLibrary
@@ -101,20 +102,20 @@ class _Flight:
 
 
 def _tokens_of(prompts: Mapping[int, Prompt], indices: Sequence[int]) -> tuple[int, int]:
-    """Return the tokens of all prompts, and how many prompts are no tokens."""
+    """Return the tokens of all prompts, and the number of prompts that are not tokens."""
     found = [prompts[index].tokens for index in indices]
     given = [len(tokens) for tokens in found if tokens is not None]
     return sum(given), len(found) - len(given)
 
 
 def up_to_end(tokens: Tokens, ends: Collection[int]) -> Tokens:
-    """Return the tokens up to and with the first one of `ends`: all of them where none is there."""
+    """Return the tokens up to and with the first one of `ends`, or all of them if none of `ends` occurs."""
     places = [int(found[0]) for end in ends if len(found := np.flatnonzero(tokens == end))]
     return tokens[: min(places) + 1] if places else tokens
 
 
 def _ended(answer: Answer, ends: Collection[int], padding: int | None) -> Answer:
-    """Return the answer without what came behind its end, or filled it up; it stopped there."""
+    """Return the answer without tokens or padding after its end, where it stopped."""
     tokens = up_to_end(answer.tokens, ends)
     if padding is not None and padding not in ends and len(tokens) and tokens[-1] == padding:
         said = np.flatnonzero(tokens != padding)
@@ -135,7 +136,7 @@ class TextSut:
         self._counting = threading.Lock()
 
     def issue(self, identifiers: Sequence[int], indices: Sequence[int]) -> None:
-        """Give the samples of a query to the engine; LoadGen calls it. Nothing is raised."""
+        """Give the samples of a query to the engine. Called by LoadGen. Does not raise."""
         work = self._work
         prompts = work.library.prompts
         work.counts.expected = max(work.counts.expected, len(indices) if len(indices) > 1 else 0)
@@ -158,7 +159,7 @@ class TextSut:
             self._end_all()
 
     def first(self, number: int, tokens: Tokens) -> None:
-        """Tell LoadGen of a first token, with all that came with it."""
+        """Report a first token to LoadGen, with all tokens that came with it."""
         flight = self._flights.get(number)
         if flight is None or flight.has_first:
             self._work.tally.tell_unasked()
@@ -168,7 +169,7 @@ class TextSut:
         self._give_first(flight, tokens)
 
     def done(self, number: int, answer: Answer) -> None:
-        """Tell LoadGen of an answer."""
+        """Report an answer to LoadGen."""
         work, flight = self._work, self._flights.pop(number, None)
         if flight is None:
             work.tally.tell_unasked()
@@ -196,7 +197,7 @@ class TextSut:
             work.failures.record(error)
 
     def failed(self, number: int, why: str, kind: str = OTHER_FAILURE) -> None:
-        """Tell LoadGen that a request has no answer."""
+        """Report to LoadGen that a request has no answer."""
         flight = self._flights.pop(number, None)
         if flight is None:
             self._work.tally.tell_unasked()

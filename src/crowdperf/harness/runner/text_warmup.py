@@ -1,8 +1,8 @@
-"""Measures, before LoadGen starts, how fast an engine answers: its latency alone, and its rate with many requests in
-flight. The figures become LoadGen's expected latency or rate where the request names none.
+"""Measures the speed of an engine before LoadGen starts: its latency alone, and its rate with many requests in flight.
+The results become LoadGen's expected latency or rate if the request has none.
 
-Waves of 1, 2, 4, ... requests are answered one after the other, until a wave is no quicker for its size, the next one
-would take longer than the time that is left, or it is larger than what the engine works on at once.
+Waves of 1, 2, 4, ... requests are answered one after the other, until a larger wave is not faster per request, the next
+one would exceed the remaining time, or it is larger than the number of requests that the engine works on at once.
 """
 
 import threading
@@ -23,18 +23,19 @@ from crowdperf.harness.watch.progress import Counts
 from crowdperf.rules.names import counted
 
 _ALONE = 3
-"""Requests that are answered one at a time, where there is time for so many."""
+"""Requests that are answered one at a time, if there is time for so many."""
 
 _GAIN = 1.05
-"""A larger wave must be so much faster, or the engine is taken to be busy."""
+"""A larger wave must be faster by this factor, or the engine is considered busy."""
 
 _LARGEST_WAVE = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is measured. needs_rate: the rate with many in flight as well. budget_s: no further wave is begun that would
-    take longer. most: requests that the engine works on at once, None where it does not say. limit_s: of one wave."""
+    """The plan of the measurement. needs_rate: also measure the rate with many in flight. budget_s: no further wave
+    is begun that would last longer. most: requests that the engine works on at once, None if unknown. limit_s: of
+    one wave."""
 
     needs_rate: bool
     budget_s: float
@@ -43,7 +44,7 @@ class Plan:
 
 
 class _Waves:
-    """Asks for waves of requests and waits for their answers."""
+    """Sends waves of requests and waits for their answers."""
 
     def __init__(self, work: TextWork, limit_s: float) -> None:
         self._answered = threading.Semaphore(0)
@@ -59,7 +60,8 @@ class _Waves:
             self._answered.release()
 
     def wave(self, size: int) -> float:
-        """Return how many seconds the answers of `size` requests took; raises HarnessError where one got none."""
+        """Return the seconds until the answers of `size` requests were complete. Raises HarnessError if one got
+        none."""
         start_s = time.perf_counter()
         indices = [self._loaded[(self._position + offset) % len(self._loaded)] for offset in range(size)]
         self._position += size
@@ -81,10 +83,10 @@ class _Waves:
 
 
 def warm_up(work: TextWork, plan: Plan) -> WarmUp:
-    """Return what was measured with the loaded prompts: the mean latency of a request alone, and the rate where the
-    plan needs it. Raises HarnessError where the engine cannot answer.
+    """Return the measurements with the loaded prompts: the mean latency of a request alone, and the rate if the plan
+    needs it. Raises HarnessError if the engine cannot answer.
 
-    The first answer, which may be slow, counts only where there is no other.
+    The first answer, which may be slow, counts only if there is no other.
     """
     waves, start_s = _Waves(work, plan.limit_s), time.perf_counter()
     alone = [waves.wave(1)]

@@ -1,7 +1,7 @@
-"""What a user may set in LoadGen's `user.conf`, and the one that LoadGen gets.
+"""The keys that a user may set in LoadGen's `user.conf`, and the file that LoadGen gets.
 
-LoadGen silently ignores a line without spaces around `=` and a key it does not know; so of a file from a user every
-problem is reported, and what LoadGen gets is written by `render`.
+LoadGen silently ignores a line without spaces around `=` and a key it does not know. So every problem in a user's file
+is reported, and LoadGen's file is written by `render`.
 """
 
 import math
@@ -25,8 +25,8 @@ MEASURED_KEYS: Mapping[str, str] = MappingProxyType(
         "target_latency_percentile": "it changes how many queries may be late, and the rules fix it for each scenario",
     }
 )
-"""The keys that change what is measured, with how: for runs that are no MLPerf results only. LoadGen takes the
-percentile in percent (99)."""
+"""The keys that change the measurement, with the reason: only for runs that are not MLPerf results. LoadGen expects
+the percentile in percent (99)."""
 
 _FIXED_KEYS: Mapping[str, str] = MappingProxyType(
     {
@@ -67,7 +67,7 @@ class ConfLine:
 
 
 def parse(text: str, source: str) -> tuple[ConfLine, ...]:
-    """Return the settings in order; raises ConfigError with every problem. `source` is for the message."""
+    """Return the settings in order. Raises ConfigError with every problem. `source` is for the message."""
     lines: list[ConfLine] = []
     problems: list[Problem] = []
     for row in conf_rows(text):
@@ -120,7 +120,7 @@ def require_rules(lines: Sequence[ConfLine], source: str) -> None:
 def effective(lines: Sequence[ConfLine], model: str, scenario: Scenario) -> dict[str, float]:
     """Return the value of each key for one model and scenario, without keys that LoadGen does not read in it.
 
-    scenario: as LoadGen knows it; lines of Interactive are those of Server of another model name.
+    scenario: as LoadGen knows it. Lines of Interactive are those of Server of another model name.
     """
     return {
         line.row.key: line.value

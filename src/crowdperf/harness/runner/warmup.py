@@ -1,8 +1,8 @@
-"""Measures how fast the very same code answers, before LoadGen starts; it warms caches up on the way.
+"""Measures the speed of the code of the test itself, before LoadGen starts. It also warms up caches.
 
-The figures choose the shape of the run (see `tuning`) and become LoadGen's expected rate or latency where the request
-names none (see `settings`). Responses are discarded, so a measured query costs what it costs in the test without
-LoadGen's own part.
+The results choose the shape of the run (see `tuning`) and become LoadGen's expected rate or latency if the request has
+none (see `settings`). Responses are discarded, so a measured query costs the same as in the test without LoadGen's own
+part.
 """
 
 import contextlib
@@ -25,8 +25,7 @@ _LONGEST_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Milliseconds of a query: the median, and the 10th percentile (what the machine does when others leave it
-    alone)."""
+    """Milliseconds of a query: the median, and the 10th percentile (the speed of the machine without disturbance)."""
 
     median_ms: float
     fast_ms: float
@@ -34,7 +33,7 @@ class Latency:
 
 @contextlib.contextmanager
 def without_loadgen(work: Work, silence_s: float) -> Iterator[Work]:
-    """Give the same work with a sink that discards responses and a counter of its own. Where nothing is answered for
+    """Yield the same work with a sink that discards responses and its own counter. Without any answer for
     `silence_s`, the process ends."""
     sink = ResponseSink(work.sink.make_response, lambda responses: None)
     alone = replace(work, sink=sink, counts=Counts(len(work.networks)))
@@ -67,8 +66,8 @@ def query_latency(issue: Issue, samples: int, loaded: Sequence[int]) -> Latency:
 
 
 def samples_per_second(issue: Issue, at_once: int, loaded: Sequence[int]) -> float:
-    """Return the rate of the fastest of a few slices, each long enough to keep all instances busy; `at_once` samples
-    are what they take in one go."""
+    """Return the rate of the fastest of a few slices, each long enough to keep all instances busy. `at_once` is the
+    number of samples that they process in one step."""
 
     def query(count: int) -> float:
         indices = [loaded[position % len(loaded)] for position in range(count)]
