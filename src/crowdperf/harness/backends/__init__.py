@@ -1,1 +1,1 @@
-"""Backends, one folder each; `base` says what one is."""
+"""Backends, one folder each. `base` has their interfaces."""

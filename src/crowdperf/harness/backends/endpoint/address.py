@@ -1,7 +1,7 @@
-"""Where the server is and how it is reached: the URL as checked, the API key, and the proxy. Imports no HTTP library.
+"""The server's address: the checked URL, the API key, and the proxy. Imports no HTTP library.
 
-The key is read from the environment variable that the user names, goes into one header of the requests to the URL's
-host, and is removed from every text that a server or a library gives, before that is cut.
+The key is read from the environment variable that the user specifies, is sent in one header of the requests to the
+URL's host, and is removed from every text of a server or a library before that text is shortened.
 """
 
 import re
@@ -19,7 +19,7 @@ _EXAMPLE = "a URL up to and with /v1, such as http://127.0.0.1:8000/v1"
 _CALLS = ("/chat/completions", "/completions", "/models")
 _HIDDEN = "***"
 _MIN_KEY_CHARACTERS = 4
-"""A shorter key cannot be told from ordinary text, so that text would be mangled where it is hidden."""
+"""A shorter key cannot be distinguished from ordinary text, so hiding it would damage that text."""
 _LONGEST_SHOWN = 400
 
 
@@ -50,7 +50,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """A server. url: without a slash at the end. shown_host: host and port. proxy: None where none is used."""
+    """A server. url: without a slash at the end. shown_host: host and port. proxy: None if no proxy is used."""
 
     url: str
     shown_host: str
@@ -64,12 +64,12 @@ class Address:
         return f"{parts.scheme}://{parts.netloc}"
 
     def plain(self, text: str) -> str:
-        """Return a text that may hold a server's words, whole, as messages and records have it: without the key, with
-        escapes in the place of what a terminal would obey."""
+        """Return a text that may contain a server's words, in full, for messages and records: without the key, with
+        escapes for characters that a terminal would obey."""
         return self.key.hidden_in(printable(text))
 
     def shown(self, text: str) -> str:
-        """Return the same, cut where it is long: a server may send much."""
+        """Return the same, shortened: a server may send much."""
         line = self.plain(text)
         return line if len(line) <= _LONGEST_SHOWN else f"{line[:_LONGEST_SHOWN]} ..."
 
@@ -81,7 +81,7 @@ def _refusal(found: str, allowed: str) -> ConfigError:
 
 
 def _parts(url: str) -> SplitResult:
-    """Return the parts of a usable URL; raises ConfigError for any other, without showing a password."""
+    """Return the parts of a usable URL. Raises ConfigError for any other, without showing a password."""
     if not url or re.search(r"[\s\x00-\x1f\x7f]", url):
         raise _refusal(repr(url), f"{_EXAMPLE}, without spaces")
     try:
@@ -103,7 +103,7 @@ def _parts(url: str) -> SplitResult:
 
 
 def _key(variable: str | None, environment: Mapping[str, str]) -> Key:
-    """Return the key in an environment variable; raises HarnessError where it holds none that can be sent."""
+    """Return the key in an environment variable. Raises HarnessError if the variable has none that can be sent."""
     if variable is None:
         return Key(None)
     value = environment.get(variable, "").strip()
@@ -122,7 +122,7 @@ def _key(variable: str | None, environment: Mapping[str, str]) -> Key:
 
 
 def parse_address(endpoint: Endpoint, environment: Mapping[str, str]) -> Address:
-    """Return where to ask; raises ConfigError and HarnessError naming what is wrong with URL or key."""
+    """Return the address. Raises ConfigError and HarnessError with the problem of URL or key."""
     parts = _parts(endpoint.url)
     path = parts.path.rstrip("/")
     call = next((one for one in _CALLS if path.endswith(one)), None)

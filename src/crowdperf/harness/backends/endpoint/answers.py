@@ -1,6 +1,6 @@
-"""Puts the events of one stream together to an answer, and judges it. Pure.
+"""Joins the events of one stream to an answer, and judges it. Pure.
 
-Token ids stand in different places: `choices[0].token_ids` (vLLM with return_token_ids; TensorRT-LLM), `tokens` of the
+Token ids are in different places: `choices[0].token_ids` (vLLM with return_token_ids; TensorRT-LLM), `tokens` of the
 event or of its `__verbose` (llama.cpp). Sources: vllm-project/vllm vllm/entrypoints/openai/completion/protocol.py,
 d5dba2d7; NVIDIA/TensorRT-LLM tensorrt_llm/serve/openai_protocol.py, 0076e939; ggml-org/llama.cpp
 tools/server/README.md, 25d5b0c5.
@@ -22,7 +22,7 @@ _MOST = 1 << 31
 
 
 class AnswerError(Exception):
-    """An answer that cannot be used; the text says why, in words for the user, and `kind` in a word or two by which
+    """An unusable answer. The text gives the reason in words for the user, and `kind` in a word or two by which
     failures are counted."""
 
     kind = "unusable answer"
@@ -50,14 +50,14 @@ def _whole(text: str) -> tuple[str, int]:
 
 @dataclass(slots=True)
 class Usage:
-    """What the server counted; None where it does not say."""
+    """The server's counts, None if it does not report them."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     cached_tokens: int | None = None
 
     def take(self, values: Any) -> None:
-        """Read `usage` of an event; later ones replace earlier ones."""
+        """Read `usage` of an event. Later ones replace earlier ones."""
         if not isinstance(values, dict):
             return
         details = values.get("prompt_tokens_details")
@@ -72,7 +72,7 @@ class Usage:
 
 
 def _ids(event: dict[str, Any], choice: dict[str, Any]) -> list[int]:
-    """Return the token ids of an event; raises ValueError for something else in their place."""
+    """Return the token ids of an event. Raises ValueError for any other value in their place."""
     verbose = event.get("__verbose")
     found = choice.get("token_ids") or choice.get("tokens") or event.get("tokens")
     if not found and isinstance(verbose, dict):
@@ -86,9 +86,9 @@ def _ids(event: dict[str, Any], choice: dict[str, Any]) -> list[int]:
 
 @dataclass(slots=True)
 class Collector:
-    """One answer as it comes. most_tokens: what was asked for at most. pieces: events that held text or tokens; reads:
-    how often some of them were received. identifier: `id` of the answer; has_other_ids: pieces had another one, so that
-    they may be of another answer."""
+    """One answer as it arrives. most_tokens: the requested maximum. pieces: number of events with text or tokens.
+    reads: how often some of them were received. identifier: `id` of the answer. has_other_ids: pieces had another
+    id, so they may be of another answer."""
 
     most_tokens: int
     texts: list[str] = field(default_factory=list)
@@ -105,8 +105,8 @@ class Collector:
     has_other_ids: bool = False
 
     def take(self, event: dict[str, Any]) -> bool:
-        """Read one event; return whether it is the first with text or tokens. Raises AnswerError for an error that the
-        server sent and for more tokens than were asked for."""
+        """Read one event. Return whether it is the first with text or tokens. Raises AnswerError for an error that
+        the server sent and for more tokens than requested."""
         try:
             return self._take(event)
         except (ValueError, TypeError, AttributeError):
@@ -147,7 +147,7 @@ class Collector:
             self.identifier = self.identifier or found
 
     def _text(self, choice: dict[str, Any]) -> str:
-        """Return the text of a choice: of a completion, or of a chat with what was said while thinking."""
+        """Return the text of a choice: of a completion, or of a chat with its reasoning text."""
         if "delta" not in choice and "message" not in choice:
             text = choice.get("text") or ""
         else:
@@ -160,13 +160,13 @@ class Collector:
         return text
 
     def text(self) -> str:
-        """Return the whole text; broken characters are counted as skipped."""
+        """Return the whole text. Broken characters are counted as skipped."""
         text, broken = _whole("".join(self.texts))
         self.skipped += broken
         return text
 
     def ending(self, needs_done: bool) -> Finish:
-        """Return why the answer ended; raises AnswerError where the stream ended before the answer did."""
+        """Return the reason for the end of the answer. Raises AnswerError if the stream ended before the answer did."""
         if self.skipped and not self.pieces:
             raise AnswerError(f"none of the {self.skipped} pieces of the answer could be read")
         if self.finish is None and not self.pieces and not self.usage.completion_tokens:

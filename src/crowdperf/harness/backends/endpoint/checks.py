@@ -1,4 +1,4 @@
-"""What the answers of a probe must be like, and what is noted of them. Pure."""
+"""Requirements for the answers of a probe, and the notes on them. Pure."""
 
 from collections.abc import Collection
 
@@ -13,14 +13,14 @@ from crowdperf.rules.record import Sampling
 
 
 def probe_error(asked: str, found: str, hint: str) -> HarnessError:
-    """Return the error of a probe: what was asked, what came, what to try."""
+    """Return the error of a probe: the request, the response, the suggested fix."""
     return HarnessError(f"the endpoint cannot be used: request {asked}: {found}", hint)
 
 
 def check_answer(
     answer: Collector, form: Form, prompt: Prompt, vocabulary: Tokenizer | None, names: Collection[str]
 ) -> list[str]:
-    """Return notes on the first answer; raises HarnessError where model, tokens or counts are not those asked for."""
+    """Return notes on the first answer. Raises HarnessError if model, tokens or counts are not the requested ones."""
     if answer.model is not None and not any(answer.model == one or answer.model.startswith(f"{one}-") for one in names):
         raise probe_error(
             f"for the model {form.model!r}", f"the server answered as {answer.model!r}",
@@ -109,7 +109,7 @@ def check_special(answer: Collector, vocabulary: Tokenizer | None) -> None:
 
 
 def repeat_notes(first: Collector, again: Collector, sampling: Sampling) -> list[str]:
-    """Return what is doubtful about the second answer to the same prompt."""
+    """Return doubts about the second answer to the same prompt."""
     notes = []
     is_same = first.ids == again.ids and first.text() == again.text()
     if sampling.temperature == 0 and not is_same:
@@ -124,7 +124,7 @@ def repeat_notes(first: Collector, again: Collector, sampling: Sampling) -> list
 
 
 def answer_notes(answer: Collector, most: int) -> list[str]:
-    """Return what is doubtful about the form of an answer."""
+    """Return doubts about the form of an answer."""
     notes = []
     tokens = answer.usage.completion_tokens or len(answer.ids)
     if answer.pieces == 1 and most > 2 and tokens > 2:
@@ -146,7 +146,7 @@ def answer_notes(answer: Collector, most: int) -> list[str]:
 
 
 def length_notes(most: object, needed: int) -> list[str]:
-    """Return what is doubtful about the length that a server takes (`max_model_len` of vLLM and SGLang), in tokens."""
+    """Return doubts about the length that a server accepts (`max_model_len` of vLLM and SGLang), in tokens."""
     if type(most) is not int or not 0 < most < needed:
         return []
     return [f"the server accepts {most:,} tokens of prompt and answer (max_model_len), the longest may need {needed:,}"]

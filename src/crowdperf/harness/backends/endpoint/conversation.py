@@ -1,4 +1,5 @@
-"""Sends the requests of a run, up to so many at once, and tells the listener what became of each; in the loop."""
+"""Sends the requests of a run, up to a maximum at once, and reports the outcome of each to the listener, in the
+loop."""
 
 import asyncio
 import email.utils
@@ -25,7 +26,7 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S, _JITTER = 0.5, 60.0, 0.25
 
 
 def _asked_s(retry_after: str, now_s: float) -> float | None:
-    """Return the seconds of a Retry-After header, None where it cannot be read."""
+    """Return the seconds of a Retry-After header, or None if it cannot be read."""
     try:
         seconds = float(retry_after)
         return None if math.isnan(seconds) else seconds
@@ -38,10 +39,9 @@ def _asked_s(retry_after: str, now_s: float) -> float | None:
 
 
 def pause_s(retry_after: str | None, tries: int, now_s: float, chance: float = 0.0) -> float:
-    """Return how long to wait before trying again: what Retry-After says (seconds or a date), 0.5 s at least; where it
-    says nothing, or a time that is over, 0.5 s and then twice as long each time. At most 60 s, and up to a quarter more
-    by `chance` (0 to 1), so that requests which were refused together do not come again together. now_s: of
-    time.time()."""
+    """Return the pause before the next try: the value of Retry-After (seconds or a date), at least 0.5 s. Without a
+    value, or with a time in the past: 0.5 s, doubled each time. At most 60 s, and up to a quarter more by `chance`
+    (0 to 1), so that requests which were refused together are not resent together. now_s: of time.time()."""
     asked_s = None if retry_after is None else _asked_s(retry_after, now_s)
     if asked_s is not None and asked_s > 0.0:
         wait_s = max(asked_s, _FIRST_PAUSE_S)
@@ -82,7 +82,7 @@ class Conversations:
         self._failed_in_a_row, self._is_given_up = 0, False
 
     def take(self, requests: Sequence[Request]) -> None:
-        """Take requests, and send them or let them wait."""
+        """Accept requests, and send them or queue them."""
         free = max(0, self._settings.max_in_flight - self._in_flight - len(self._waiting))
         self.counts.waited += max(0, len(requests) - free)
         self._waiting.extend(requests)
@@ -155,7 +155,7 @@ class Conversations:
             await asyncio.sleep(wait_s)
 
     def _land(self) -> None:
-        """Note that a request has its answer, or none; the next one may go."""
+        """Note that a request is finished, so that the next one can be sent."""
         self._in_flight -= 1
         if self._waiting:
             asyncio.get_running_loop().call_soon(self._send)

@@ -14,17 +14,17 @@ from crowdperf.harness.text.tokenizer import Tokenizer
 from crowdperf.logs.run_log import Json
 
 _LONG_TEXT = 4000
-"""Longer texts (characters) are tokenized in a thread, so that the loop is not held up by more than a millisecond."""
+"""Longer texts (characters) are tokenized in a thread, so that the loop is not blocked for more than a millisecond."""
 
 
 @dataclass(slots=True)
 class Counts:
-    """What happened since the start. retried: sent again because the server asked to wait, by status in
-    retried_by_status; differing: answers whose text has another number of tokens here than the server counted, and by
-    how many in all (differing_tokens); unsaid: answers whose number of tokens the server did not say; in_one_read:
-    answers of several pieces that were received all at once, as from a proxy that holds them; other_starts: answers
-    whose first tokens are not those that were told first; cached_tokens: of prompts, taken from a prefix cache; waited:
-    requests that found max_in_flight reached."""
+    """Counts since the start. retried: resent because the server asked to wait, by status in retried_by_status.
+    differing: answers whose text has another number of tokens here than the server counted, and the sum of the
+    differences (differing_tokens). unsaid: answers without a number of tokens from the server. in_one_read: answers
+    of several pieces that were received all at once, as from a buffering proxy. other_starts: answers whose first
+    tokens are not those that were reported first. cached_tokens: of prompts, from a prefix cache. waited: requests
+    that found max_in_flight reached."""
 
     requests: int = 0
     answered: int = 0
@@ -48,9 +48,9 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How answers are read, as the probe found. has_ids: they come with token ids. has_usage: with the number of tokens
-    that the server made. has_one_id: all pieces of an answer have its `id`. ends_with_done: streams end with [DONE].
-    model: the name in answers, None where they have none. is_streamed: answers come piece by piece."""
+    """The form of answers, as the probe found. has_ids: they have token ids. has_usage: they have the number of
+    tokens that the server made. has_one_id: all pieces of an answer have its `id`. ends_with_done: streams end with
+    [DONE]. model: the name in answers, None if they have none. is_streamed: answers come piece by piece."""
 
     vocabulary: Tokenizer | None
     has_ids: bool
@@ -62,11 +62,11 @@ class Reading:
 
 
 def _nothing(_: object) -> None:
-    """Tell nobody."""
+    """Do not report."""
 
 
 class Exchange:
-    """One request. on_first, on_answer: who is told of the first tokens and of the answer."""
+    """One request. on_first, on_answer: receivers of the first tokens and of the answer."""
 
     def __init__(self, reading: Reading, counts: Counts, most_tokens: int) -> None:
         self.on_first: Callable[[Tokens], None] = _nothing
@@ -79,14 +79,15 @@ class Exchange:
         self._finish: Finish | None = None
 
     def call(self, path: str, body: bytes, left_s: float) -> Call:
-        """Return what the client sends and who reads the stream. left_s: until the limit of the request."""
+        """Return the request for the client with the reader of its stream. left_s: until the limit of the request."""
         return Call(
             path=path, body=body, collector=self._collector, first=self._begin, last=self._end,
             timeout_s=max(left_s, 0.001), is_streamed=self._reading.is_streamed,
         )  # fmt: skip
 
     def explained(self, why: str) -> str:
-        """Return why there is no answer, and whether a part of it had come; in the same words for many requests."""
+        """Return the reason for a missing answer, and whether a part of it had come, in the same words for many
+        requests."""
         came = ", after part of the answer had arrived" if self._collector.pieces else ""
         return why + came + (", and part of the response could not be read" if self._collector.skipped else "")
 
@@ -97,13 +98,13 @@ class Exchange:
         return np.array(vocabulary.encode(text, with_special=False), dtype=np.int32)
 
     def _begin(self) -> None:
-        """Tell the first tokens."""
+        """Report the first tokens."""
         self._first = self._tokens(self._collector.texts[0] if self._collector.texts else "")
         if len(self._first):
             self.on_first(self._first)
 
     def _end(self) -> None:
-        """Judge the answer and report it at once, where that takes no time."""
+        """Judge the answer and report it at once if that is quick."""
         collector, reading = self._collector, self._reading
         self._finish = collector.ending(reading.ends_with_done)
         if reading.model is not None and collector.model not in (None, reading.model):
@@ -125,7 +126,7 @@ class Exchange:
             self._report(await asyncio.get_running_loop().run_in_executor(None, self._checked, text), text)
 
     def _checked(self, text: str) -> Tokens:
-        """Return the tokens of the answer; raises AnswerError for ids that are not its text."""
+        """Return the tokens of the answer. Raises AnswerError for ids that are not its text."""
         vocabulary = self._reading.vocabulary
         if self._reading.has_ids and vocabulary is not None:  # what is split from a chat is no longer its tokens' text
             require_text(self._collector.ids, "" if self._collector.has_reasoning else text, vocabulary)

@@ -15,14 +15,14 @@ from crowdperf.harness.text.request import Endpoint
 from crowdperf.logs.run_log import Json
 
 MODEL = "model"
-"""The model name that requests use, so that they do not hold the path of the model."""
+"""The model name that requests use, so that they do not contain the path of the model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """A server to start. name: as messages call it. environment: beside this process's own. remedy: what else there is
-    where it does not start. ready_s: how long it may load packages and model. versions: of what does not
-    say its own."""
+    """A server to start. name: as messages call it. environment: in addition to this process's own. remedy: the
+    suggested alternative if it does not start. ready_s: time limit for loading packages and model. versions: of
+    components that do not report their own."""
 
     name: str
     port: int
@@ -49,7 +49,7 @@ class OwnServer(KeptServer):
         super().__init__(order.command, {**plain_environment(), **order.environment}, order.log)
 
     def wait_ready(self) -> None:
-        """Wait until it answers; raises HarnessError with the server's reason, or when it takes too long."""
+        """Wait until it answers. Raises HarnessError with the server's reason, or after the time limit."""
         end_s = time.monotonic() + self.order.ready_s
         while self.is_alive and time.monotonic() < end_s:
             if self._answers():
@@ -73,15 +73,15 @@ class OwnServerEngine:
         self._server, self._client, self._settings = server, client, settings
 
     def start(self, listener: Listener) -> None:
-        """Start the client; `listener` gets the answers."""
+        """Start the client. `listener` gets the answers."""
         self._client.start(listener)
 
     def submit(self, requests: Sequence[Request]) -> None:
-        """Take requests; the server batches them."""
+        """Accept requests. The server batches them."""
         self._client.submit(requests)
 
     def record(self) -> Mapping[str, Json]:
-        """Return the client's settings and the server's; the port means nothing once the run is over."""
+        """Return the client's settings and the server's, without the port, which is meaningless after the run."""
         client = {name: one for name, one in self._client.record().items() if name not in ("endpoint", "has_key")}
         return {**client, **self._settings}
 
@@ -90,7 +90,7 @@ class OwnServerEngine:
         return {**self._client.versions(), **self._server.order.versions}
 
     def close(self) -> None:
-        """End what is in flight, and the server."""
+        """End the requests in flight, and the server."""
         try:
             self._client.close()
         finally:
@@ -98,7 +98,7 @@ class OwnServerEngine:
 
 
 def open_own_server(order: Order, request: EngineRequest, settings: Mapping[str, Json]) -> OwnServerEngine:
-    """Return the client of a started and probed server; raises HarnessError saying why there is none."""
+    """Return the client of a started and probed server. Raises HarnessError with the reason if it does not start."""
     server = OwnServer(order)
     try:
         server.wait_ready()

@@ -1,8 +1,8 @@
-"""Asks the server a few questions before a run, so that what would spoil it is said before and not after.
+"""Sends a few requests to the server before a run, so that problems are reported before and not after it.
 
-Which models there are; which form of prompt and which fields it takes; whether it streams, keeps to max_tokens, counts
-the prompt's tokens as the benchmark does, has its tokenizer, and answers the same again. What makes a run worthless
-is a HarnessError; what only makes it doubtful is a note.
+The probe finds the models, the accepted form of prompt and fields, and whether the server streams, keeps to max_tokens,
+counts the prompt's tokens as the benchmark does, has its tokenizer, and repeats its answers. A problem that makes a run
+worthless is a HarnessError, and one that makes it doubtful is a note.
 """
 
 from collections.abc import Sequence
@@ -68,8 +68,8 @@ NOT_STREAMED = "the server does not stream: only whole answers were measured, wi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is probed. vocabulary: None where the model's folder has no tokenizer. longest_prompt: in tokens.
-    needs_first: whether first tokens are measured; whole answers are enough otherwise where the server cannot stream.
+    """The input of a probe. vocabulary: None if the model's folder has no tokenizer. longest_prompt: in tokens.
+    needs_first: whether first tokens are measured. Otherwise whole answers suffice if the server cannot stream.
     """
 
     endpoint: Endpoint
@@ -82,9 +82,9 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probed:
-    """What a probe found. form: how requests are written, with the fields that were accepted. refused: the
-    others. first: the first answer, which the others must be like. has_one_id: whether all pieces of an answer had its
-    id. server: its name and version where it says so."""
+    """The findings of a probe. form: how requests are written, with the accepted fields. refused: the others. first:
+    the first answer, which the others must resemble. has_one_id: whether all pieces of an answer had its id. server:
+    its name and version if it reports them."""
 
     form: Form
     refused: tuple[Field, ...]
@@ -125,7 +125,7 @@ def hint_for(error: BaseException, address: Address, variable: str | None) -> st
 
 
 async def _models(client: Client, endpoint: Endpoint) -> list[dict[str, Any]] | None:
-    """Return the models that the server lists, None where it has no list."""
+    """Return the models that the server lists, or None if it has no list."""
     try:
         listed = await client.get_json(MODELS, min(_LIST_S, client.timeout_s))
     except FAULTS as error:
@@ -141,7 +141,7 @@ def _is_fault_of_form(error: BaseException) -> bool:
 
 
 class Prober:
-    """One probe of a server; in the loop of its client."""
+    """One probe of a server, in the loop of its client."""
 
     def __init__(self, client: Client, question: Question) -> None:
         self._client = client
@@ -150,7 +150,7 @@ class Prober:
         self._most = min(TOKENS_OF_A_PROBE, question.sampling.max_tokens)
 
     async def probe(self) -> Probed:
-        """Return what the server takes and gives; raises HarnessError saying what is wrong."""
+        """Return the findings. Raises HarnessError with the problem."""
         plain = self._client.address.plain
         try:
             return await self._probe()
@@ -184,7 +184,7 @@ class Prober:
         )
 
     async def _first_form(self, model: str) -> tuple[Form, Collector]:
-        """Return the first form of a request that the server takes, and its answer."""
+        """Return the first form of a request that the server accepts, and its answer."""
         endpoint, prompt = self._question.endpoint, self._question.prompt
         forms = forms_of(prompt, endpoint.api)
         if not forms:
@@ -212,8 +212,8 @@ class Prober:
         raise probe_error(asked, words(error, address), hint) from None
 
     async def _streamed_or_whole(self, form: Form) -> tuple[Form, Collector]:
-        """Return the form and the answer as a stream, else whole, where that is enough: where no first tokens are
-        measured. A whole answer has to say how many tokens the server made."""
+        """Return the form and the answer as a stream, or whole if no first tokens are measured. A whole answer must
+        have the number of tokens that the server made."""
         try:
             return await self._accepted(form)
         except FAULTS as error:
@@ -228,8 +228,8 @@ class Prober:
         return form, answer
 
     async def _accepted(self, form: Form) -> tuple[Form, Collector]:
-        """Return the form with the fields that the server takes, and its answer; raises what the last request raised,
-        HarnessError where a field that the benchmark needs is refused."""
+        """Return the form with the fields that the server accepts, and its answer. Raises the error of the last
+        request, or HarnessError if a field that the benchmark needs is refused."""
         for _ in range(len(form.fields) + 2):
             try:
                 return form, await self._ask(form)
@@ -249,8 +249,8 @@ class Prober:
         raise AssertionError("each round leaves a field out")
 
     async def _with_start_token(self, form: Form, answer: Collector) -> tuple[Form, Collector]:
-        """Return the form, and its answer, in which the server counts the tokens of a text as the benchmark does: with
-        or without a start token of its own."""
+        """Return the form, and its answer, in which the server counts the tokens of a text as the benchmark does:
+        with or without the server's own start token."""
         tokens = self._question.prompt.tokens
         if form.prompt != TEXT or tokens is None or answer.usage.prompt_tokens in (None, len(tokens)):
             return form, answer
@@ -266,8 +266,8 @@ class Prober:
         )
 
     async def _grown(self, form: Form, error: Refused) -> tuple[Form, Collector]:
-        """Return the form with each field that is not needed tried one by one, where the server does not say which one
-        it refuses."""
+        """Return the form with each optional field tried one by one, if the server does not report which one it
+        refuses."""
         fewest = replace(form, fields=tuple(one for one in form.fields if one.is_needed))
         if len(fewest.fields) == len(form.fields):
             raise error
@@ -297,7 +297,7 @@ class Prober:
         return collector
 
     async def _again(self, form: Form) -> Collector:
-        """Return the answer to the same prompt once more; raises HarnessError where there is none."""
+        """Return the answer to the same prompt once more. Raises HarnessError if there is none."""
         try:
             return await self._ask(form)
         except FAULTS as error:
@@ -324,7 +324,7 @@ class Prober:
 
 
 def default_prompt(vocabulary: Tokenizer | None, api: str | None) -> Prompt:
-    """Return what is asked where the data set gives no prompt for the probe."""
+    """Return the prompt for the probe if the data set gives none."""
     text = "The capital of France is"
     tokens = None
     if vocabulary is not None and api != CHAT:  # a chat template adds some

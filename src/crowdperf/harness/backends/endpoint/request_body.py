@@ -1,6 +1,6 @@
-"""What a request says: the benchmark's sampling in the fields of OpenAI's API and in those that servers add. Pure.
+"""The content of a request: the benchmark's sampling in the fields of OpenAI's API and in those that servers add. Pure.
 
-Servers differ in the fields they take: vLLM and SGLang ignore unknown ones, TensorRT-LLM refuses them with status 400
+Servers accept different fields: vLLM and SGLang ignore unknown ones, TensorRT-LLM refuses them with status 400
 (`extra="forbid"` in tensorrt_llm/serve/openai_protocol.py, NVIDIA/TensorRT-LLM 0076e939). The probe finds out.
 """
 
@@ -20,7 +20,7 @@ PATHS = {TOKENS: "/completions", TEXT: "/completions", CHAT: "/chat/completions"
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a request. is_needed: without it the answers are not what the benchmark asks for."""
+    """One field of a request. is_needed: the answers do not match the benchmark's requirements without it."""
 
     name: str
     value: Json
@@ -28,10 +28,10 @@ class Field:
 
 
 def fields_of(sampling: Sampling, form: str) -> tuple[Field, ...]:
-    """Return what a request says beside model, prompt and stream.
+    """Return the fields of a request besides model, prompt and stream.
 
-    Where the likeliest token is taken (temperature 0), what only changes the draw is sent, but not needed.
-    cache_prompt: llama.cpp would otherwise take keys and values from the slot's last prompt, which the rules forbid
+    If the likeliest token is selected (temperature 0), fields that only change the draw are sent, but not needed.
+    cache_prompt: llama.cpp would otherwise reuse keys and values of the slot's last prompt, which the rules forbid
     (ggml-org/llama.cpp tools/server/README.md, 25d5b0c5). The others: sources in answers.py.
     """
     draws = sampling.temperature > 0
@@ -67,8 +67,8 @@ def named_in(refusal: str, fields: Sequence[Field]) -> tuple[Field, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """How requests are written. prompt: "tokens", "text" or "chat". limit: the name of the field for max_tokens.
-    is_streamed: False asks for whole answers, which have no first token."""
+    """The form of requests. prompt: "tokens", "text" or "chat". limit: the name of the field for max_tokens.
+    is_streamed: False requests whole answers, which have no first token."""
 
     prompt: str
     model: str
@@ -79,12 +79,12 @@ class Form:
 
     @property
     def path(self) -> str:
-        """The call, behind the URL."""
+        """The path after the URL."""
         return PATHS[self.prompt]
 
     @property
     def sent_fields(self) -> tuple[Field, ...]:
-        """The fields of a request: OpenAI's API refuses options of a stream where there is none."""
+        """The fields of a request: OpenAI's API refuses options of a stream in a request without one."""
         return tuple(one for one in self.fields if self.is_streamed or one.name != STREAM_OPTIONS)
 
     def without_prompt(self) -> dict[str, Json]:
@@ -97,7 +97,7 @@ class Form:
 
 
 def prompt_json(prompt: Prompt, form: str) -> Json:
-    """Return a prompt as JSON; raises ValueError where it does not have that form."""
+    """Return a prompt as JSON. Raises ValueError if it does not have that form."""
     if form == TOKENS and prompt.tokens is not None:
         return [int(one) for one in prompt.tokens]
     if form == TEXT and prompt.text is not None:
@@ -116,14 +116,14 @@ class BodyMaker:
         self._head += b', "messages": ' if form.prompt == CHAT else b', "prompt": '
 
     def make(self, prompt: Prompt) -> bytes:
-        """Return the body of a request; raises ValueError where the prompt does not have the form."""
+        """Return the body of a request. Raises ValueError if the prompt does not have the form."""
         if self._form == TOKENS and prompt.tokens is not None:
             return b"%s[%s]}" % (self._head, ",".join(map(str, prompt.tokens.tolist())).encode())
         return b"%s%s}" % (self._head, json.dumps(prompt_json(prompt, self._form)).encode())
 
 
 def forms_of(prompt: Prompt, api: str | None) -> tuple[str, ...]:
-    """Return the forms to try, the best first; empty where the API and the prompt cannot be combined."""
+    """Return the forms to try, the best first, empty if the API and the prompt cannot be combined."""
     found = []
     if api != "chat":
         found += [TOKENS] if prompt.tokens is not None else []

@@ -1,4 +1,4 @@
-"""The settings of the client, with their origins; and how many files may be open for its connections."""
+"""The settings of the client with their origins, and the number of files that may be open for its connections."""
 
 import resource
 from dataclasses import dataclass
@@ -9,22 +9,22 @@ from crowdperf.kit.records import Problem
 from crowdperf.logs.run_log import Json
 
 MAX_IN_FLIGHT = 1024
-"""Requests at once where no number is given: this project's choice. Servers queue what they cannot work on."""
+"""Default number of requests at once: this project's choice. Servers queue those that they cannot work on."""
 TIMEOUT_S = 900.0
-"""How long a request may take where nothing is given: this project's choice, with a full queue at a slow server."""
+"""Default time limit of a request: this project's choice, with a full queue at a slow server."""
 STALL_S = 120.0
 """The longest silence in the middle of an answer: this project's choice."""
 _OTHER_FILES = 128
 _MIN_LEFT_OPEN = 16
 MIN_IN_FLIGHT = 64
-"""Where the limit of open files allows fewer requests at once than this, the run would measure the limit and not the
+"""If the limit of open files allows fewer requests at once than this, the run would measure the limit and not the
 server: this project's choice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSettings:
-    """max_in_flight: requests at once. most_left_open: responses that may stay open behind their answers, beside these.
-    timeout_s: of one request in all. stall_s: of silence in a stream. notes: what is doubtful about them."""
+    """max_in_flight: requests at once. most_left_open: responses that may stay open after their answers, in addition
+    to these. timeout_s: of one request in all. stall_s: of silence in a stream. notes: doubts about them."""
 
     max_in_flight: int
     most_left_open: int
@@ -51,8 +51,8 @@ def _open_files() -> int:
 
 
 def in_flight(given: int | None, open_files: int) -> tuple[int, str, tuple[str, ...]]:
-    """Return how many requests may be in flight, the origin of that number, and notes on it. open_files: the limit of
-    this process. Raises HarnessError where the limit allows fewer than were given, or so few that it would be what is
+    """Return the number of requests that may be in flight, its origin, and notes on it. open_files: the limit of
+    this process. Raises HarnessError if the limit allows fewer than were given, or so few that the limit would be
     measured."""
     possible = open_files - _OTHER_FILES
     wanted = given or MAX_IN_FLIGHT
@@ -83,8 +83,8 @@ def in_flight(given: int | None, open_files: int) -> tuple[int, str, tuple[str, 
 
 
 def resolve_client(text: TextRequest) -> ClientSettings:
-    """Return the settings; raises ConfigError for one that no server takes, HarnessError for more connections than
-    files."""
+    """Return the settings. Raises ConfigError for one that servers do not support, HarnessError for more connections
+    than files."""
     if text.kv_cache_bytes is not None:
         allowed = "null: the server has its own memory"
         raise ConfigError("the run", [Problem("text.kv_cache_bytes", str(text.kv_cache_bytes), allowed)])

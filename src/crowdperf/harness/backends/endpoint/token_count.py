@@ -1,8 +1,8 @@
-"""How many tokens of an answer count, and whether it is the whole answer that was asked for. Pure.
+"""The number of tokens of an answer that count, and whether the answer is complete. Pure.
 
-Token ids count as they are. A text is tokenized again, which is bounded by what the server says: its
-usage.completion_tokens, or, where it says nothing, the pieces of its stream (one for each token). The lower number
-counts, max_tokens is a bound, and a larger difference is no answer: the server has another tokenizer.
+Token ids count as they are. A text is tokenized again, which is bounded by the server's usage.completion_tokens, or,
+without it, by the pieces of its stream (one for each token). The lower number counts, max_tokens is a bound, and a
+larger difference is an error: the server has another tokenizer.
 """
 
 from collections.abc import Sequence
@@ -13,16 +13,16 @@ from crowdperf.harness.text.engine import Finish
 from crowdperf.harness.text.tokenizer import Tokenizer
 
 _PART, _FEW = 0.1, 4
-"""Text that is tokenized again may differ from what the server counted by a tenth, or by four tokens (an end token that
-is no text, words made of other parts): this project's choice."""
+"""Text that is tokenized again may differ from the server's count by a tenth, or by four tokens (an end token
+without text, words made of other parts): this project's choice."""
 _UNKNOWN = "\ufffd"
 _BYTES_OF_UNKNOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """tokens: those that count. difference: how many more the answer has here than the server counted; below 0: fewer;
-    None: the server did not say."""
+    """tokens: those that count. difference: how many more the answer has here than the server counted. Below 0:
+    fewer. None: the server did not report a number."""
 
     tokens: int
     difference: int | None
@@ -34,8 +34,8 @@ def tolerance(tokens: int) -> int:
 
 
 def counted(answer: Collector, tokens: int) -> Count:
-    """Return what counts of an answer whose ids, or whose text, are so many tokens; raises AnswerError where that is
-    not what the server says. A character that came broken, as three bytes, may be up to three tokens too many."""
+    """Return the count of an answer whose ids, or whose text, are that many tokens. Raises AnswerError if the
+    server's count differs. A broken character, as three bytes, may be up to three tokens too many."""
     said = answer.usage.completion_tokens
     if answer.ids:
         if said is not None and said != tokens:
@@ -66,7 +66,7 @@ def require_length(finish: Finish, tokens: int, most: int) -> None:
 
 
 def require_text(ids: list[int], text: str, vocabulary: Tokenizer) -> None:
-    """Raise AnswerError for token ids that the model does not have, or that do not mean the text beside them.
+    """Raise AnswerError for token ids that the model does not have, or that do not mean the text next to them.
 
     Spaces are not compared, since streamed text and text that is decoded at once differ in them, nor broken characters.
     """
@@ -104,6 +104,6 @@ def _start(text: str) -> str:
 
 
 def has_special(text: str, vocabulary: Tokenizer) -> bool:
-    """Return whether a text holds a special token of the tokenizer."""
+    """Return whether a text contains a special token of the tokenizer."""
     tokens = vocabulary.encode(text, with_special=False)
     return vocabulary.decode(tokens) != vocabulary.decode(tokens, with_special=True)
