@@ -122,7 +122,7 @@ def test_an_engine_that_cannot_answer_is_told_before_the_test() -> None:
         made.engine.settings = settings
         with pytest.raises(HarnessError, match="could not answer 1 prompt before the test: HTTP 404") as caught:
             warm_up(made.work, plan())
-        assert caught.value.hint.partition(";")[0] == hint
+        assert caught.value.hint.partition(".")[0] == hint
     made = sut_of(lambda engine, request: None)
     with pytest.raises(HarnessError, match=r"answered 0 of 1 prompts before the test in 0\.05 s"):
         warm_up(made.work, plan(limit_s=0.05))

@@ -68,7 +68,9 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--infer_scenarios", action="store_true", help="accept legal inference between scenarios")
     parser.add_argument("--rehearsal", action="store_true", help="judge the tree of a rehearsal: short runs")
     parser.add_argument("--backup_dir", type=Path, metavar="DIR", help="whole accuracy logs, to compare hashes with")
-    parser.add_argument("--results_dir", type=_folders, metavar="DIR,...", help="where the runs are, for the commands")
+    parser.add_argument(
+        "--results_dir", type=_folders, metavar="DIR,...", help="the folder of the runs, for the commands"
+    )
     parser.add_argument("--official", type=Path, metavar="CHECKOUT", help="run both checkers of mlcommons/inference")
     parser.add_argument("--format", choices=("text", "json"), default="text")
     parser.add_argument("--list_rules", action="store_true", help="show every rule and end")

@@ -27,8 +27,8 @@ class StreamError(Exception):
 
 
 class EventStream:
-    """Turns bytes into the JSON objects of the events, and DONE. parse: reads JSON as json.loads does. skipped: number
-    of unreadable lines and events. ignored: number of events with other names. ignored_name: the first of these names."""
+    """Turns bytes into the JSON objects of the events, and DONE. parse: reads JSON as json.loads does. skipped:
+    number of unreadable lines and events. ignored: number of events with other names. ignored_name: the first name."""
 
     def __init__(self, largest_bytes: int, parse: Callable[[bytes], Any] = json.loads) -> None:
         self._largest_bytes = largest_bytes
