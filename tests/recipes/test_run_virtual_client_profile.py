@@ -311,7 +311,7 @@ CUDA = {"Type": "CudaAndNvidiaGPUDriverInstallation", "Parameters": {
         ('{"Description": "x", "Metadata": {"a": NaN}}', {}, "NaN is not a JSON number"),
         (profile(action(Tags=f"{{calculate({'9' * 900})}}")), {}, "999...999 (900 digits) overflows 32 bits"),
         ({"Actions": []}, {}, "Description is missing or empty"),
-        ({"Description": " ", "Actons": []}, {}, "Did you mean Actions"),
+        ({"Description": " ", "Actons": []}, {}, "did you mean Actions"),
         (profile(Parameters=[]), {}, "Parameters must be an object, got '[]'"),
         (profile(Actions="x"), {}, "Actions must be a list"),
         (profile(Actions=["x"]), {}, "Actions[1] must be an object"),
