@@ -188,6 +188,30 @@ def test_fp16_reads_the_digits_as_well(model_info, data, tmp_path):
     assert accuracy(tmp_path / "model.json", data) >= 0.999 * accuracy(model_info, data)
 
 
+def test_fp16_keeps_corners_of_boxes_between_halves_of_a_pixel():
+    """By onnx's own evaluator: onnxruntime computes fp16 in float32 on the CPU, a GPU does not."""
+    from onnx.reference import ReferenceEvaluator
+
+    helper, numpy_helper, kinds = onnx.helper, onnx.numpy_helper, onnx.TensorProto
+    tables = {"weights": np.eye(4), "points": np.full(4, 79.91), "strides": np.full(4, 8.0)}
+    graph = helper.make_graph(
+        [
+            helper.make_node("MatMul", ["distances", "weights"], ["moves"], "layer"),
+            helper.make_node("Add", ["moves", "points"], ["places"], "add"),
+            helper.make_node("Mul", ["places", "strides"], ["boxes"], "scale"),
+        ],
+        "boxes",
+        [helper.make_tensor_value_info("distances", kinds.FLOAT, [None, 4])],
+        [helper.make_tensor_value_info("boxes", kinds.FLOAT, [None, 4])],
+        [numpy_helper.from_array(table.astype(np.float32), name) for name, table in tables.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    given = {"distances": np.array([[0.125, -0.25, 0.0, 0.0625]], dtype=np.float32)}
+    (expected,), (found,) = (ReferenceEvaluator(one).run(None, given) for one in (model, quantize._halved(model)))
+    assert np.abs(found - expected).max() < 0.01
+    assert [kind.data_type for kind in quantize._halved(model).graph.initializer].count(kinds.FLOAT16) == 1
+
+
 def test_the_provenance_names_model_data_set_and_samples(model_info, data, tmp_path):
     (tmp_path / "list.txt").write_text("5\n# a comment\n17 # two\n\n")
     path = calibrated(model_info, data, tmp_path / "c.json", "minmax", f"--sample_list={tmp_path / 'list.txt'}")

@@ -291,11 +291,38 @@ def _write_half(source: Path, path: Path) -> None:
 
 
 def _halved(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return the model in half precision with float32 inputs and outputs."""
-    from onnxruntime.transformers.float16 import convert_float_to_float16
+    """Return the model in half precision with float32 inputs and outputs.
 
-    halved: onnx.ModelProto = convert_float_to_float16(model, keep_io_types=True, disable_shape_infer=False)
+    What follows the last layers stays in float32: fp16 has steps of half a pixel from 512 on,
+    which move corners of boxes.
+    """
+    from onnxruntime.transformers.float16 import convert_float_to_float16
+    from onnxruntime.transformers.onnx_model import OnnxModel
+
+    ends = _ends(model)
+    left = [node.name for node in model.graph.node if node.name in ends and node.op_type not in _LAYERS]
+    halved: onnx.ModelProto = convert_float_to_float16(
+        model, keep_io_types=True, disable_shape_infer=False, node_block_list=left
+    )
+    _skip_halves(halved.graph)
+    OnnxModel(halved).topological_sort()  # as ONNX asks; the converter puts its casts last
     return halved
+
+
+def _skip_halves(graph: onnx.GraphProto) -> None:
+    """Take away the casts to fp16 and back that the converter puts between two nodes in float32, and before outputs."""
+    maker = {node.output[0]: node for node in graph.node if node.op_type == "Cast"}
+    for node in maker.values():
+        before = maker.get(node.input[0])
+        if before is not None and (before.attribute[0].i, node.attribute[0].i) == (
+            onnx.TensorProto.FLOAT16,
+            onnx.TensorProto.FLOAT,
+        ):
+            node.CopyFrom(onnx.helper.make_node("Identity", [before.input[0]], list(node.output), node.name))
+    used = {name for node in graph.node for name in node.input} | {value.name for value in graph.output}
+    unused = [node for node in maker.values() if node.op_type == "Cast" and node.output[0] not in used]
+    for node in unused:
+        graph.node.remove(node)
 
 
 def _save(model: onnx.ModelProto, path: Path) -> None:
