@@ -166,7 +166,8 @@ def _dataset(record: Record) -> Iterator[str]:
 
 def _model(record: Record) -> Iterator[str]:
     size = f" {_size('Size:', record.sizes.model)}." if record.sizes.model else ""
-    yield f"Recipe: {_recipe(record.recipes.model)}.{size}"
+    if record.recipes.model:
+        yield f"Recipe: {_recipe(record.recipes.model)}.{size}"
     yield ""
 
 

@@ -52,7 +52,7 @@ def _dependencies(folder: str, record: Record) -> str:
     if recipes.preprocessed:
         names = "dataset-preprocessed" + (", detection-preprocessed" if recipes.is_detector else "")
         rows.append((names, recipes.preprocessed))
-    rows.append((_model_handles(folder, record), recipes.model))
+    rows += [(_model_handles(folder, record), recipes.model)] if recipes.model else []
     shown = [f"    - names: [{names}]\n      tags: {tags}\n" for names, tags in rows]
     if recipes.prompts:
         shown[0] = f"    - names: [{dataset}]\n      skip_if_env: {_SPEED_OF_SERVER}\n      tags: {recipes.dataset}\n"

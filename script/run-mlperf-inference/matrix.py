@@ -17,7 +17,7 @@ from crowdperf.rules.query_counts import LONGEST_TEST_S, fewest_queries
 from crowdperf.rules.rounds import current_scenarios, scenarios_of
 from crowdperf.rules.run_settings import (
     NUMBERS,
-    OWN_MODEL_INPUTS,
+    OWN_TEXTS,
     PATHS,
     SERVING,
     TARGET_INPUTS,
@@ -180,7 +180,7 @@ def _options(values: Any, device: str, problems: Problems) -> dict[str, str]:
         if why := gpus_problem(gpus, device, "give --device=cuda"):
             problems.note("gpus", f"found {values.text('gpus')!r}: {why}")
     options |= {name: str(values[name]) for name in PATHS if values[name]}
-    options |= {name: values.text(name) for name in ("machine", "shape")}
+    options |= {name: values.text(name) for name in ("machine", *OWN_TEXTS)}
     return {name: text for name, text in options.items() if text}
 
 
@@ -208,15 +208,7 @@ def _misfits(config: Config, prompts: PromptSettings, known: AppNames) -> list[s
         if is_given and not config.run_id:
             problems.append(f"--{name}: only allowed with --run_id")
     recipes = record_of(config.model).recipes
-    problems += (
-        _own_network_problems(config)
-        if recipes.is_own
-        else [
-            f"--{name}: only supported for your own network (--model_path=FILE.onnx without --model)"
-            for name in OWN_MODEL_INPUTS
-            if name in config.options
-        ]
-    )
+    problems += _foreign_inputs(config) + (_own_model_problems(config) if recipes.is_own else [])
     for name in () if recipes.is_own else ("dataset_path", "model_path"):
         is_fixed = recipes.is_fixed
         if name in config.options and (config.source != DEFAULT_SOURCE or is_fixed):
@@ -227,17 +219,29 @@ def _misfits(config: Config, prompts: PromptSettings, known: AppNames) -> list[s
     return problems + _unused_targets(config.targets, config.scenarios)
 
 
-def _own_network_problems(config: Config) -> list[str]:
-    """A problem for everything that cannot be asked of a network of the user."""
+def _foreign_inputs(config: Config) -> list[str]:
+    """A problem for each input that only another model of the user has."""
+    found = {}
+    for record in RECORDS.values():
+        own = record.recipes.own
+        for name in own.inputs if own and record.name != config.model else ():
+            found[name] = f"--{name}: only supported for {record.title} (--{own.needs} without --model)" if own else ""
+    return [text for name, text in found.items() if name in config.options]
+
+
+def _own_model_problems(config: Config) -> list[str]:
+    """A problem for each input that a model of the user cannot have."""
+    own = record_of(config.model).recipes.own
     problems = []
-    if "model_path" not in config.options:
-        problems.append(f"--model={config.model}: the file is missing, add --model_path=FILE.onnx")
+    needed = own.needs.partition("=")[0] if own else ""
+    if own and needed in PATHS and needed not in config.options:
+        problems.append(f"--model={config.model}: an input is missing, add --{own.needs}")
     if "dataset_path" in config.options:
-        problems.append("--dataset_path: your own network gets its samples with --inputs=FILE.npz")
+        problems.append("--dataset_path: your own model gets its samples with --inputs or --prompts")
     if config.source != DEFAULT_SOURCE:
-        problems.append(f"--source={config.source}: your own network has no synthetic model. Omit it")
+        problems.append(f"--source={config.source}: your own model has no synthetic one. Omit it")
     if Mode.ACCURACY in config.modes and "expected" not in config.options:
-        problems.append("--mode: an accuracy run needs --inputs=FILE.npz and --expected=FILE.npz")
+        problems.append("--mode: an accuracy run needs --inputs=FILE.npz and --expected=FILE.npz (ONNX files only)")
     return problems
 
 
@@ -251,18 +255,22 @@ def _stand_in(values: Any, backend: str, problems: Problems) -> tuple[str, str]:
 
 
 def _model_of(values: Any, known: AppNames, problems: Problems) -> str:
-    """The benchmark; an ONNX file without one is a network of the user."""
-    path = values["model_path"]
-    if path is not None and path.suffix and not values.is_given("model"):
-        own = (record.name for record in RECORDS.values() if record.recipes.own_suffix == path.suffix)
-        return next(own, "") or one_model(values, known, problems)
+    """The benchmark. Without one, the user's model or prompts decide."""
+    if values.is_given("model"):
+        return one_model(values, known, problems)
+    suffix = "" if values["model_path"] is None else values["model_path"].suffix
+    for record in RECORDS.values():
+        own = record.recipes.own
+        if own and ((suffix and suffix == own.suffix) or any(values[name] is not None for name in own.chosen_by)):
+            return record.name
     return one_model(values, known, problems)
 
 
 def _modes(values: Any, model: str, problems: Problems, *, is_finding: bool) -> tuple[Mode, ...]:
-    """Which runs to make of each scenario: `all` of a network without expected values are the performance runs."""
+    """The runs of each scenario. Without expected values, `all` means the performance runs."""
     record = RECORDS.get(model_of(model))
-    is_unscored = record is not None and record.recipes.is_own and not values["expected"] and ALL in values["mode"]
+    is_own = record is not None and record.recipes.is_own
+    is_unscored = is_own and not values["expected"] and ALL in values["mode"]
     return modes_of(("performance",) if is_unscored else values["mode"], problems, is_finding=is_finding)
 
 

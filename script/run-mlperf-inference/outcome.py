@@ -143,8 +143,7 @@ def notes_on(config: Config, runs: Sequence[FinishedRun]) -> tuple[str, ...]:
             "older crowdperf looks the same: cm show cache --tags=ml-model lists it, and --renew rebuilds it"
         )
     if record_of(config.model).recipes.is_own:
-        name = Path(config.options["model_path"]).name
-        notes.append(f"{config.model} is {name}, your own network. Compare its results only with runs of this file.")
+        notes.append(f"{config.model}: {_brought(config)}. Compare these results only with runs of the same.")
     elif config.model not in BENCHMARKS:
         notes.append(
             f"{config.model} is not an MLPerf benchmark. Compare its results only with other {config.model} runs."
@@ -158,6 +157,16 @@ def notes_on(config: Config, runs: Sequence[FinishedRun]) -> tuple[str, ...]:
         f"{run.spec.scenario.value} ran {chosen_rate_text(run.result)}" for run in chosen if run.result.get("text")
     ]
     return (*notes, *(secondtry.note(run.result) for run in runs if secondtry.is_second(run.result)))
+
+
+def _brought(config: Config) -> str:
+    """What the user brought, in words without folders."""
+    options = config.options
+    if "model_path" in options:
+        return f"your network {Path(options['model_path']).name}"
+    prompts = options.get("prompts")
+    given = f"your prompts {Path(prompts).name}" if prompts else f"synthetic prompts of {options['input_tokens']} words"
+    return f"{given}, answers of up to {options.get('output_tokens', 'the default number of')} tokens"
 
 
 def _scenario_record(outcome: ScenarioOutcome) -> dict[str, Any]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import socket
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -358,9 +360,23 @@ def test_what_is_only_doubtful_is_noted(
         assert words in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("behaviour", ["ids=0", "ids=0,nocompletions", "ids=0,tokens=3", "ids=0,split"])
+def test_a_server_that_is_believed_counts_the_tokens_of_its_answers(server: tuple[Stub, str], behaviour: str) -> None:
+    engine = open_engine(replace(asked(f"{server[1]}/{behaviour},b/v1", None), is_server_believed=True))
+    with contextlib.closing(engine):
+        told = run(engine, 4)
+        length = 3 if "tokens=3" in behaviour else GREEDY.max_tokens
+        assert sorted(len(answer.tokens) for answer in told.answers.values()) == [length] * 4
+        assert all(len(tokens) == 1 for tokens in told.firsts.values())
+        assert all(answer.text for answer in told.answers.values())
+        assert engine.record()["token_counts"]["value"] == "the server's usage.completion_tokens"  # type: ignore[call-overload,index]
+
+
 def test_without_token_ids_and_tokenizer_nothing_can_be_counted(server: tuple[Stub, str], tmp_path: Path) -> None:
     with pytest.raises(HarnessError, match=r"the model has no tokenizer\.json"):
         open_engine(asked(f"{server[1]}/ids=0,e/v1", tmp_path))
+    with pytest.raises(HarnessError, match=r"returns only text, without usage\.completion_tokens"):
+        open_engine(replace(asked(f"{server[1]}/strict,e2/v1", None), is_server_believed=True))
     (tmp_path / "tokenizer.json").write_text("{")
     with pytest.raises(HarnessError, match="cannot read the tokenizer"):
         open_engine(asked(f"{server[1]}/f/v1", tmp_path))

@@ -82,11 +82,11 @@ def test_an_onnx_file_without_a_benchmark_is_a_network_of_the_user() -> None:
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        ({"CM_MLPERF_MODEL": "own-onnx"}, "--model=own-onnx: the file is missing, add --model_path=FILE.onnx"),
+        ({"CM_MLPERF_MODEL": "own-onnx"}, "--model=own-onnx: an input is missing, add --model_path=FILE.onnx"),
         ({"CM_MLPERF_OWN_MODEL_PATH": "m.onnx", "CM_MLPERF_LOADGEN_MODE": "accuracy"}, "--mode: an accuracy run needs"),
-        ({"CM_MLPERF_OWN_MODEL_PATH": "m.onnx", "CM_MLPERF_OWN_DATASET_PATH": "d"}, "--dataset_path: your own"),
-        ({"CM_MLPERF_OWN_MODEL_PATH": "m.onnx", "CM_MLPERF_SOURCE": "tiny"}, "--source=tiny: your own network"),
-        ({"CM_MLPERF_OWN_SHAPE": "x:1,3"}, "--shape: only supported for your own network"),
+        ({"CM_MLPERF_OWN_MODEL_PATH": "m.onnx", "CM_MLPERF_OWN_DATASET_PATH": "d"}, "--dataset_path: your own model"),
+        ({"CM_MLPERF_OWN_MODEL_PATH": "m.onnx", "CM_MLPERF_SOURCE": "tiny"}, "--source=tiny: your own model"),
+        ({"CM_MLPERF_OWN_SHAPE": "x:1,3"}, "--shape: only supported for your own ONNX file"),
         ({"CM_MLPERF_OWN_MODEL_PATH": "m.pt"}, "Your own network runs without --model"),
     ],
 )

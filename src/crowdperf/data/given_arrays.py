@@ -89,7 +89,7 @@ def _member(archive: zipfile.ZipFile, name: str) -> ArrayHeader:
 def require_arrays(
     option: str, path: Path, found: Mapping[str, ArrayHeader], wanted: Sequence[WantedArray], form: str
 ) -> int:
-    """Return the number of samples; raises DataError with everything that is wrong."""
+    """Return the number of samples. Raises DataError with everything that is wrong."""
     problems = [f"{one.name} is missing" for one in wanted if one.name not in found]
     known = {one.name for one in wanted}
     problems += [f"{name} is not expected" for name in found if name not in known]

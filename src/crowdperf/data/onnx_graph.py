@@ -116,7 +116,7 @@ def _size(dimension: memoryview) -> int | str:
 
 
 def _tensor(data: memoryview) -> GraphTensor:
-    """Return the tensor of a ValueInfoProto; raises ValueError for one that is not a tensor of numbers."""
+    """Return the tensor of a ValueInfoProto. Raises ValueError for one that is not a tensor of numbers."""
     name = _text(data, 1)
     kinds = [part for kind in _parts(data, 2) for part in _parts(kind, 1)]
     if not kinds:
@@ -183,7 +183,7 @@ def _weights(data: memoryview) -> dict[str, int]:
 
 
 def parse_shapes(text: str) -> dict[str, tuple[int, ...]]:
-    """Return the shapes that `--shape` gives by name; raises DataError for another form."""
+    """Return the shapes that `--shape` gives by name. Raises DataError for another form."""
     shapes: dict[str, tuple[int, ...]] = {}
     place = 0
     while place < len(text):

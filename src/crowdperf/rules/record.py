@@ -158,13 +158,25 @@ class Generation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OwnModel:
+    """A model of the user. suffix, chosen_by: the end of the name of a --model_path, or the inputs, that choose it
+    without a benchmark. inputs: those that it alone has. needs: the input without which it cannot run, with an example
+    of a value."""
+
+    inputs: tuple[str, ...]
+    needs: str
+    suffix: str = ""
+    chosen_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recipes:
-    """The tags of the recipes that provide the files; `preprocessed`: where samples are kept preprocessed.
+    """The tags of the recipes that provide the files, empty for none; `preprocessed`: where samples are kept
+    preprocessed.
 
     is_detector: the preprocessed samples depend on the framework's network. is_fixed: one model and one data set, so
-    that `_tiny`, `_synthetic` and `_pytorch` do not exist. own_suffix: how the name of the user's file ends
-    that is the model, empty for others. prompts: the data set without the reference answers that cost much to make:
-    what a performance run needs where a server answers.
+    that `_tiny`, `_synthetic` and `_pytorch` do not exist. own: of a model of the user. prompts: the data set
+    without the reference answers that cost much to make: what a performance run needs where a server answers.
     """
 
     dataset: str
@@ -173,12 +185,12 @@ class Recipes:
     preprocessed: str = ""
     is_detector: bool = False
     is_fixed: bool = False
-    own_suffix: str = ""
+    own: OwnModel | None = None
 
     @property
     def is_own(self) -> bool:
-        """Whether the model is a file of the user, who has to give it."""
-        return bool(self.own_suffix)
+        """Whether the user brings the model."""
+        return self.own is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

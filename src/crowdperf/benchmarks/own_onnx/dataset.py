@@ -50,7 +50,7 @@ def input_file(number: int) -> str:
 
 
 def open_dataset(folder: Path) -> OwnInputs:
-    """Return the inputs in `folder`; raises HarnessError when a file is missing, damaged or of another length."""
+    """Return the inputs in `folder`. Raises HarnessError when a file is missing, damaged or of another length."""
     facts = read_facts(folder)
     try:
         names = json.loads((folder / FACTS_FILE).read_text(encoding="utf-8"))["inputs"]

@@ -60,7 +60,7 @@ def given_arrays(path: Path, specs: Sequence[TensorSpec]) -> dict[str, Array]:
 
 
 def write(arguments: argparse.Namespace) -> None:
-    """Write the files; raises OSError and ValueError."""
+    """Write the files. Raises OSError and ValueError."""
     config: Mapping[str, Any] = json.loads(arguments.network)
     specs, outputs = (
         [TensorSpec(name=one["name"], dtype=one["dtype"], shape=tuple(one["shape"])) for one in config[key]]

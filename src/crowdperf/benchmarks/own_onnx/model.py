@@ -73,6 +73,6 @@ def _spec(values: Mapping[str, Any]) -> TensorSpec:
 
 
 def open_model(facts: ModelFacts) -> OwnOnnx:
-    """Return the model; raises HarnessError where model.json does not describe its tensors."""
+    """Return the model. Raises HarnessError where model.json does not describe its tensors."""
     keys = ("inputs", "outputs", "has_batches", "response")
     return OwnOnnx(required_config(facts, keys, "own-onnx"))

@@ -4,7 +4,7 @@ The Server limit only decides the verdict of a run without --target_latency_ms. 
 gives, or as many as are generated.
 """
 
-from crowdperf.rules.record import Recipes, Record
+from crowdperf.rules.record import OwnModel, Recipes, Record
 
 RECORD = Record(
     name="own-onnx",
@@ -19,5 +19,10 @@ RECORD = Record(
     largest_batch_size=64,
     references=(),
     input_type="of the types in the file",
-    recipes=Recipes(dataset="get,dataset,own-inputs", model="get,ml-model,own-onnx", is_fixed=True, own_suffix=".onnx"),
+    recipes=Recipes(
+        dataset="get,dataset,own-inputs",
+        model="get,ml-model,own-onnx",
+        is_fixed=True,
+        own=OwnModel(suffix=".onnx", inputs=("expected", "inputs", "shape"), needs="model_path=FILE.onnx"),
+    ),
 )

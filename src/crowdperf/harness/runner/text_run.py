@@ -123,7 +123,7 @@ def open_text_parts(config: RunConfig) -> TextParts:
         config=config,
         can=can,
         rules=rules,
-        generation=rules.generation,
+        generation=getattr(dataset, "generation", rules.generation),
         facts=facts,
         model=registry.load_text(config.model).open_text(facts),
         dataset=dataset,
@@ -149,6 +149,7 @@ def _open_engine(parts: TextParts, library: PromptLibrary) -> tuple[TextEngine, 
         probes=tuple(library.prompts.values())[:_PROBES],
         gpus=config.gpus,
         needs_first=parts.needs_first,
+        is_server_believed=parts.rules.recipes.is_own,
     )
     return registry.load_engine(config.backend).open_engine(request), threads
 

@@ -98,7 +98,8 @@ class Listener(Protocol):
 class EngineRequest:
     """What to open. sampling: the benchmark's. text: what the user decides. threads, cores: of the CPU, for engines on
     this machine. gpus: device indices, empty for device cpu. longest_prompt: tokens. folder: that of the run, where an
-    engine may leave what it wrote. needs_first: whether first tokens are measured, so that whole answers are no use."""
+    engine may leave what it wrote. needs_first: whether first tokens are measured, so that whole answers are no use.
+    is_server_believed: a server counts the tokens of its answers where there is no tokenizer."""
 
     facts: ModelFacts
     sampling: Sampling
@@ -113,6 +114,7 @@ class EngineRequest:
     """A few prompts of the data set, for a probe before the run."""
     gpus: tuple[int, ...] = ()
     needs_first: bool = True
+    is_server_believed: bool = False
 
 
 class TextEngine(Protocol):

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from crowdperf.call.model_server import model_word
 from crowdperf.harness.backends.endpoint.answers import AnswerError, Collector
 from crowdperf.harness.backends.endpoint.request_body import CHAT, TOKENS, Form
-from crowdperf.harness.backends.endpoint.token_count import counted, has_special, require_length, require_text
+from crowdperf.harness.backends.endpoint.token_count import count_of, counted, has_special, require_length, require_text
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.text.engine import Prompt
 from crowdperf.harness.text.tokenizer import Tokenizer
@@ -81,20 +81,31 @@ def _check_count(answer: Collector, form: Form, vocabulary: Tokenizer | None) ->
             f"for {form.max_tokens} tokens", f"the server reports {said} tokens, its stream has {count}",
             "check the server's log, or update the server",
         )  # fmt: skip
-    if not answer.ids and vocabulary is None:
-        raise probe_error(
-            "for token ids (return_token_ids)", "the server returns only text, and the model has no tokenizer.json",
-            "pass the model's folder with its tokenizer, so that tokens can be counted",
-        )  # fmt: skip
     try:
-        tokens = len(answer.ids)
+        tokens = len(answer.ids) or count_of(answer)
         if vocabulary is not None:
             require_text(answer.ids, "" if answer.has_reasoning else text, vocabulary)
-            tokens = tokens or len(vocabulary.encode(text, with_special=False))
+            tokens = len(answer.ids) or len(vocabulary.encode(text, with_special=False))
         require_length(answer.ending(needs_done=False), counted(answer, tokens).tokens, form.max_tokens)
     except AnswerError as error:
         hint = "serve the benchmark's own model folder, with its tokenizer"
         raise probe_error("for tokens and their text", str(error), hint) from None
+
+
+def require_counter(answer: Collector, vocabulary: Tokenizer | None, *, is_server_believed: bool) -> None:
+    """Raise HarnessError for an answer whose tokens cannot be counted. is_server_believed: the server's own count is
+    enough, as for prompts of the user."""
+    if answer.ids or vocabulary is not None or (is_server_believed and answer.usage.completion_tokens is not None):
+        return
+    if is_server_believed:
+        raise probe_error(
+            "for the number of output tokens", "the server returns only text, without usage.completion_tokens",
+            "use a server that reports the usage of a request",
+        )  # fmt: skip
+    raise probe_error(
+        "for token ids (return_token_ids)", "the server returns only text, and the model has no tokenizer.json",
+        "pass the model's folder with its tokenizer, so that tokens can be counted",
+    )  # fmt: skip
 
 
 def check_special(answer: Collector, vocabulary: Tokenizer | None) -> None:

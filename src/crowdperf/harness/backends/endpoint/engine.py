@@ -130,7 +130,7 @@ class EndpointEngine:
             "has_proxy": {"value": address.proxy is not None, "origin": "environment"},
             **self._settings.record(),
             "token_counts": {
-                "value": "token ids of the server" if probed.first.ids else "the benchmark's tokenizer over the text",
+                "value": _counter(probed, self._vocabulary),
                 "origin": "probe",
             },
             "sampling": sampling,
@@ -167,6 +167,13 @@ class EndpointEngine:
         await self._client.close()
 
 
+def _counter(probed: Probed, vocabulary: Tokenizer | None) -> str:
+    """Return what the tokens of answers are counted by."""
+    if probed.first.ids:
+        return "token ids of the server"
+    return "the server's usage.completion_tokens" if vocabulary is None else "the benchmark's tokenizer over the text"
+
+
 def _address(request: EngineRequest) -> Address:
     endpoint = request.text.endpoint
     if endpoint is None:
@@ -197,6 +204,7 @@ def open_engine(request: EngineRequest) -> EndpointEngine:
                 vocabulary=vocabulary,
                 longest_prompt=request.longest_prompt,
                 needs_first=request.needs_first,
+                is_server_believed=request.is_server_believed,
             )
         )
     except BaseException:

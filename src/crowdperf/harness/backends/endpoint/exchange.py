@@ -8,7 +8,7 @@ import numpy as np
 
 from crowdperf.harness.backends.endpoint.answers import AnswerError, Collector
 from crowdperf.harness.backends.endpoint.client import Call
-from crowdperf.harness.backends.endpoint.token_count import counted, require_length, require_text
+from crowdperf.harness.backends.endpoint.token_count import count_of, counted, require_length, require_text
 from crowdperf.harness.text.engine import Answer, Finish, Tokens
 from crowdperf.harness.text.tokenizer import Tokenizer
 from crowdperf.logs.run_log import Json
@@ -93,8 +93,10 @@ class Exchange:
 
     def _tokens(self, text: str) -> Tokens:
         vocabulary = self._reading.vocabulary
-        if self._reading.has_ids or vocabulary is None:
+        if self._reading.has_ids:
             return np.array(self._collector.ids, dtype=np.int32)
+        if vocabulary is None:  # only their number is known
+            return np.zeros(count_of(self._collector), dtype=np.int32)
         return np.array(vocabulary.encode(text, with_special=False), dtype=np.int32)
 
     def _begin(self) -> None:

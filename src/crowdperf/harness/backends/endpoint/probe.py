@@ -31,6 +31,7 @@ from crowdperf.harness.backends.endpoint.checks import (
     length_notes,
     probe_error,
     repeat_notes,
+    require_counter,
 )
 from crowdperf.harness.backends.endpoint.client import Call, Client
 from crowdperf.harness.backends.endpoint.exchange import Reading
@@ -70,6 +71,7 @@ NOT_STREAMED = "the server does not stream: only whole answers were measured, wi
 class Question:
     """The input of a probe. vocabulary: None if the model's folder has no tokenizer. longest_prompt: in tokens.
     needs_first: whether first tokens are measured. Otherwise whole answers suffice if the server cannot stream.
+    is_server_believed: the server counts tokens without a tokenizer.
     """
 
     endpoint: Endpoint
@@ -78,6 +80,7 @@ class Question:
     vocabulary: Tokenizer | None
     longest_prompt: int
     needs_first: bool = True
+    is_server_believed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +165,7 @@ class Prober:
         entries = await _models(self._client, endpoint)
         model = choose_model(entries, endpoint.model)
         form, first = await self._first_form(model)
+        require_counter(first, question.vocabulary, is_server_believed=question.is_server_believed)
         notes = check_answer(first, form, question.prompt, question.vocabulary, self._card(entries, model))
         if question.sampling.keeps_special:
             check_special(first, question.vocabulary)

@@ -33,6 +33,13 @@ def tolerance(tokens: int) -> int:
     return max(_FEW, int(_PART * tokens))
 
 
+def count_of(answer: Collector) -> int:
+    """Return how many tokens an answer has by what the server says: those that it reports, else the pieces that
+    came."""
+    said = answer.usage.completion_tokens
+    return answer.pieces if said is None else said
+
+
 def counted(answer: Collector, tokens: int) -> Count:
     """Return the count of an answer whose ids, or whose text, are that many tokens. Raises AnswerError if the
     server's count differs. A broken character, as three bytes, may be up to three tokens too many."""
@@ -41,7 +48,7 @@ def counted(answer: Collector, tokens: int) -> Count:
         if said is not None and said != tokens:
             raise AnswerError(f"the server reports {said} tokens (usage.completion_tokens), but {tokens} arrived")
         return Count(tokens, None if said is None else 0)
-    basis = answer.pieces if said is None else said
+    basis = count_of(answer)
     broken = sum(one.count(_UNKNOWN) for one in answer.texts)
     if abs(tokens - basis) > tolerance(basis) + _BYTES_OF_UNKNOWN * broken:
         source = (

@@ -1,0 +1,31 @@
+"""Hooks of get-dataset-own-prompts: write the prompts that get-own-prompts-request checked or described."""
+
+import json
+from pathlib import Path
+
+from crowdperf.call.answers import failure
+from crowdperf.data.errors import DataError
+from crowdperf.data.given_prompts import generated_rows, read_prompts
+
+FILES = ("samples.jsonl", "dataset.json")
+
+
+def plan(i):
+    """What it sets is known only when it has run."""
+    return {"return": 0}
+
+
+def postprocess(i):
+    """CM hook: writes the prompts and what is decided of their answers."""
+    env, folder = i["env"], Path.cwd()
+    request = json.loads(env["CM_OWN_PROMPTS_REQUEST"])
+    try:
+        path = env.get("CM_OWN_PROMPTS_FILE")
+        rows = read_prompts(Path(path)) if path else generated_rows(**request["generated"])
+        lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        (folder / FILES[0]).write_text(lines, encoding="utf-8")
+        (folder / FILES[1]).write_text(json.dumps(request) + "\n", encoding="utf-8")
+    except (DataError, OSError) as error:
+        return failure(error)
+    env["CM_DATASET_PATH"] = str(folder)
+    return {"return": 0, "files": list(FILES)}

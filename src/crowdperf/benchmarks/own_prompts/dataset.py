@@ -1,0 +1,72 @@
+"""Prompts of the user: samples.jsonl, as the recipe get-dataset-own-prompts writes it, one prompt on each line:
+
+    {"messages": [{"role": "user", "content": "Who ...?"}]}
+    {"text": "Once upon a time"}
+
+dataset.json has the user's limits of the answers:
+
+    {"is_synthetic": false, "max_tokens": 128, "has_fixed_length": false,
+     "limits": {"ttft_ms": 500.0, "tpot_ms": 50.0}}
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from crowdperf.benchmarks.own_prompts.record import RECORD
+from crowdperf.harness.base.dataset import FACTS_FILE, SamplesOfFile, read_facts
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.datasets.parts import SAMPLES_FILE
+from crowdperf.harness.datasets.tokenised import samples_of_lines
+from crowdperf.rules.record import Generation, TokenLimits
+
+_HINT = "rebuild the prompts: cm run script --tags=get,dataset,own-prompts --renew"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnPrompt:
+    """One prompt. text: None for messages that are more than one of the user."""
+
+    messages: tuple[Mapping[str, str], ...]
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OwnPrompts(SamplesOfFile[OwnPrompt]):
+    """The prompts. generation: the record's, with the user's limits."""
+
+    generation: Generation
+
+
+def _prompt(row: Any) -> OwnPrompt:
+    if "text" in row:
+        text = str(row["text"])
+        return OwnPrompt(messages=({"role": "user", "content": text},), text=text)
+    messages = tuple({"role": str(one["role"]), "content": str(one["content"])} for one in row["messages"])
+    is_single = len(messages) == 1 and messages[0]["role"] == "user"
+    return OwnPrompt(messages=messages, text=messages[0]["content"] if is_single else None)
+
+
+def _generation(facts: Mapping[str, Any]) -> Generation:
+    """Return the record's generation with the user's limits. Raises KeyError, TypeError and ValueError."""
+    usual = RECORD.generation
+    assert usual is not None
+    most, is_fixed = int(facts["max_tokens"]), facts["has_fixed_length"] is True
+    sampling = replace(usual.sampling, max_tokens=most, min_tokens=most if is_fixed else 1, is_end_ignored=is_fixed)
+    limits = usual.server
+    if facts["limits"] is not None and limits is not None:
+        limits = TokenLimits(**facts["limits"], percentile=limits.percentile)  # LoadGen's number of queries is for it
+    return replace(usual, sampling=sampling, server=limits)
+
+
+def open_dataset(folder: Path) -> OwnPrompts:
+    """Return the prompts of `folder`. Raises HarnessError naming the first line that cannot be used."""
+    path = folder / SAMPLES_FILE
+    samples: Sequence[OwnPrompt] = samples_of_lines(path, _prompt, _HINT)
+    try:
+        generation = _generation(json.loads((folder / FACTS_FILE).read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise HarnessError(f"cannot read {folder / FACTS_FILE}: {error!r}", _HINT) from error
+    return OwnPrompts(path, tuple(samples), read_facts(folder), generation)

@@ -1,0 +1,95 @@
+"""Prompts that a user gives or describes, and the limits for their answers. Pure but for reading the file."""
+
+import json
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+from crowdperf.data.errors import DataError
+
+PROMPTS_FORM = '{"prompt": "..."} or {"messages": [{"role": "user", "content": "..."}]} on each line'
+_ROLES = ("system", "user", "assistant", "developer", "tool")
+_LIMIT = re.compile(r"(ttft|tpot)\s*[:=]\s*(\d+(?:\.\d+)?)\s*(ms|s)")
+_SLO_FORM = "ttft:500ms,tpot:50ms"
+_WORDS = (
+    "time", "year", "people", "way", "day", "man", "thing", "woman", "life", "child", "world", "school",
+    "state", "family", "student", "group", "country", "problem", "hand", "part", "place", "case", "week",
+    "company", "system", "program", "question", "work", "government", "number", "night", "point", "home",
+    "water", "room", "mother", "area", "money", "story", "fact", "month", "lot", "right", "study", "book",
+    "eye", "job", "word", "business", "issue", "side", "kind", "head", "house", "service", "friend", "father",
+    "power", "hour", "game", "line", "end", "member", "law",
+)  # fmt: skip
+"""Frequent English nouns, most of them one token in the tokenizers of language models. This project's choice."""
+
+
+def read_prompts(path: Path) -> list[dict[str, Any]]:
+    """Return the prompts of a JSONL file as rows of samples.jsonl. Raises DataError naming the first wrong line."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise DataError(f"--prompts: cannot read {path}: {reason}", f"give a file with {PROMPTS_FORM}") from error
+    rows = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            rows.append(_row(json.loads(line)))
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"--prompts: {path}, line {number}: {error}", f"expected {PROMPTS_FORM}") from error
+    if not rows:
+        raise DataError(f"--prompts: {path} has no prompts", f"expected {PROMPTS_FORM}")
+    return rows
+
+
+def _row(values: Any) -> dict[str, Any]:
+    if not isinstance(values, dict):
+        raise ValueError(f"found {type(values).__name__}, not an object")
+    text = values.get("prompt", values.get("text"))
+    if isinstance(text, str) and text:
+        return {"text": text}
+    messages = values.get("messages")
+    if not isinstance(messages, list) or not messages:
+        raise ValueError(f"no prompt and no messages among {', '.join(values) or 'no keys'}")
+    for place, one in enumerate(messages):
+        if not isinstance(one, dict) or one.get("role") not in _ROLES or not isinstance(one.get("content"), str):
+            raise ValueError(f"message {place + 1} has no role of {', '.join(_ROLES)} or no content as text")
+    return {"messages": [{"role": one["role"], "content": one["content"]} for one in messages]}
+
+
+def parse_lengths(text: str) -> tuple[float, float]:
+    """Return mean and standard deviation, in words, of `N` or `N,STDDEV`. Raises DataError for another form."""
+    parts = text.split(",")
+    try:
+        numbers = [float(part) for part in parts]
+    except ValueError:
+        numbers = []
+    if len(numbers) not in (1, 2) or not 1 <= numbers[0] <= 10_000_000 or not 0 <= numbers[-1] <= 10_000_000:
+        raise DataError(f"--input_tokens: found {text!r}", "allowed: N, or N,STDDEV, with N from 1, such as 512,64")
+    return numbers[0], numbers[1] if len(numbers) == 2 else 0.0
+
+
+def generated_rows(mean: float, deviation: float, count: int, seed: int) -> list[dict[str, Any]]:
+    """Return `count` prompts of words drawn from a seed, as rows of samples.jsonl. Their beginnings differ, so that a
+    cache of prefixes helps no prompt."""
+    draw = random.Random(seed)
+    lengths = [max(1, round(draw.gauss(mean, deviation))) for _ in range(count)]
+    return [{"text": " ".join(draw.choices(_WORDS, k=length))} for length in lengths]
+
+
+def parse_slo(text: str) -> dict[str, float] | None:
+    """Return the limits of `ttft:500ms,tpot:50ms` as dataset.json has them, None for none. Raises DataError."""
+    if not text:
+        return None
+    limits: dict[str, float] = {}
+    for part in text.split(","):
+        found = _LIMIT.fullmatch(part.strip())
+        name = f"{found[1]}_ms" if found else ""
+        value = float(found[2]) * (1000.0 if found[3] == "s" else 1.0) if found else 0.0
+        if value <= 0 or name in limits:
+            raise DataError(f"--slo: found {text!r}", f"allowed: {_SLO_FORM}, each once, above 0")
+        limits[name] = value
+    if len(limits) != 2:
+        raise DataError(f"--slo: found {text!r}", f"both limits are needed: {_SLO_FORM}")
+    return limits

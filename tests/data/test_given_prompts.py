@@ -1,0 +1,139 @@
+"""Prompts of the user: the file, the lengths of generated ones, the limits."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recipe_loader import input_values, load_recipe
+
+from crowdperf.data.errors import DataError
+from crowdperf.data.given_prompts import generated_rows, parse_lengths, parse_slo, read_prompts
+
+request = load_recipe("get-own-prompts-request")
+writing = load_recipe("get-dataset-own-prompts")
+USER = {"role": "user", "content": "Hi"}
+
+
+def prompts_file(folder: Path, *lines: object) -> Path:
+    path = folder / "p.jsonl"
+    texts = (line if isinstance(line, str) else json.dumps(line) for line in lines)
+    path.write_text("\n".join(texts) + "\n", encoding="utf-8")
+    return path
+
+
+def test_prompts_are_texts_or_messages(tmp_path: Path) -> None:
+    path = prompts_file(tmp_path, {"prompt": "a"}, "", {"text": "é"}, {"messages": [USER], "id": 3})
+    assert read_prompts(path) == [{"text": "a"}, {"text": "é"}, {"messages": [USER]}]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("{", "line 2: Expecting"),
+        ("[]", "found list, not an object"),
+        ({}, "no prompt and no messages among no keys"),
+        ({"prompt": ""}, "no prompt and no messages among prompt"),
+        ({"messages": []}, "no prompt and no messages among messages"),
+        ({"messages": [{"role": "me", "content": "x"}]}, "message 1 has no role of system"),
+        ({"messages": [USER, {"role": "user", "content": [1]}]}, "message 2 has no role"),
+    ],
+)
+def test_the_first_wrong_line_is_reported(tmp_path: Path, line: object, reason: str) -> None:
+    with pytest.raises(DataError) as caught:
+        read_prompts(prompts_file(tmp_path, {"prompt": "good"}, line))
+    assert reason in caught.value.message
+    assert '{"prompt": "..."}' in caught.value.hint
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "latin").write_bytes(b"\xe9")
+    for path, reason in (
+        (tmp_path / "none", "No such file"), (tmp_path, "Is a directory"), (tmp_path / "latin", "not UTF-8"),
+        (prompts_file(tmp_path, ""), "has no prompts"),
+    ):  # fmt: skip
+        with pytest.raises(DataError, match=reason):
+            read_prompts(path)
+
+
+@pytest.mark.parametrize(("text", "lengths"), [("512", (512.0, 0.0)), ("512,64", (512.0, 64.0)), ("1, 0", (1.0, 0.0))])
+def test_lengths_have_a_mean_and_may_have_a_deviation(text: str, lengths: tuple[float, float]) -> None:
+    assert parse_lengths(text) == lengths
+
+
+@pytest.mark.parametrize("text", ["", "x", "0", "-5", "5,-1", "5,5,5", "nan", "5,nan", "inf"])
+def test_other_lengths_are_refused(text: str) -> None:
+    with pytest.raises(DataError, match="--input_tokens: found"):
+        parse_lengths(text)
+
+
+def test_generated_prompts_have_the_length_and_come_from_the_seed() -> None:
+    rows = generated_rows(20.0, 0.0, 8, 1)
+    assert [len(row["text"].split()) for row in rows] == [20] * 8
+    assert rows == generated_rows(20.0, 0.0, 8, 1)
+    assert rows != generated_rows(20.0, 0.0, 8, 2)
+    lengths = [len(row["text"].split()) for row in generated_rows(100.0, 30.0, 200, 0)]
+    assert 90 < sum(lengths) / 200 < 110
+    assert min(lengths) < 60 < 140 < max(lengths)
+    assert min(len(row["text"].split()) for row in generated_rows(1.0, 50.0, 50, 0)) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "limits"),
+    [
+        ("", None),
+        ("ttft:500ms,tpot:50ms", {"ttft_ms": 500.0, "tpot_ms": 50.0}),
+        ("tpot=0.05s, ttft=2s", {"ttft_ms": 2000.0, "tpot_ms": 50.0}),
+    ],
+)
+def test_limits_have_units(text: str, limits: dict[str, float] | None) -> None:
+    assert parse_slo(text) == limits
+
+
+@pytest.mark.parametrize("text", ["ttft:500ms", "ttft:500,tpot:50", "ttft:0ms,tpot:1ms", "ttft:1s,ttft:1s", "e2e:1s"])
+def test_other_limits_are_refused(text: str) -> None:
+    with pytest.raises(DataError, match="--slo: found"):
+        parse_slo(text)
+
+
+def described(**env: str) -> dict[str, str]:
+    found: dict[str, str] = request.request_environment(input_values("get-own-prompts-request", env))
+    return found
+
+
+def test_the_recipes_write_what_was_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = prompts_file(tmp_path, {"prompt": "a"}, {"messages": [USER]})
+    env: dict[str, Any] = described(CM_MLPERF_OWN_PROMPTS_PATH=str(path), CM_MLPERF_OWN_OUTPUT_TOKENS="9")
+    entry = tmp_path / "entry"
+    entry.mkdir()
+    monkeypatch.chdir(entry)
+    assert writing.postprocess({"env": env}) == {"return": 0, "files": ["samples.jsonl", "dataset.json"]}
+    assert [json.loads(line) for line in (entry / "samples.jsonl").read_text().splitlines()] == [
+        {"text": "a"}, {"messages": [USER]},
+    ]  # fmt: skip
+    facts = json.loads((entry / "dataset.json").read_text())
+    assert facts == {"is_synthetic": False, "max_tokens": 9, "has_fixed_length": False, "limits": None}
+
+
+def test_another_content_length_or_limit_is_another_data_set(tmp_path: Path) -> None:
+    path = prompts_file(tmp_path, {"prompt": "a"})
+    first = described(CM_MLPERF_OWN_PROMPTS_PATH=str(path))["CM_OWN_PROMPTS_IDENTITY"]
+    prompts_file(tmp_path, {"prompt": "b"})
+    identities = {
+        first,
+        described(CM_MLPERF_OWN_PROMPTS_PATH=str(path))["CM_OWN_PROMPTS_IDENTITY"],
+        described(CM_MLPERF_OWN_INPUT_TOKENS="8")["CM_OWN_PROMPTS_IDENTITY"],
+        described(CM_MLPERF_OWN_INPUT_TOKENS="9")["CM_OWN_PROMPTS_IDENTITY"],
+        described(CM_MLPERF_OWN_INPUT_TOKENS="9", CM_MLPERF_OWN_SLO="ttft:1s,tpot:1s")["CM_OWN_PROMPTS_IDENTITY"],
+    }
+    assert len(identities) == 5
+
+
+def test_either_prompts_or_lengths_are_needed(tmp_path: Path) -> None:
+    both = {
+        "CM_MLPERF_OWN_PROMPTS_PATH": str(prompts_file(tmp_path, {"prompt": "a"})),
+        "CM_MLPERF_OWN_INPUT_TOKENS": "8",
+    }
+    for env in ({}, both):
+        with pytest.raises(DataError, match="give either"):
+            described(**env)
