@@ -10,12 +10,15 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from stub_openai import MODEL, Stub, answer_tokens, running_stub, word, write_tokenizer
 
 from crowdperf.harness.backends.endpoint import connections, conversation
+from crowdperf.harness.backends.endpoint.checks import require_counter
 from crowdperf.harness.backends.endpoint.engine import EndpointEngine, open_engine
 from crowdperf.harness.base.errors import ConfigError, HarnessError
 from crowdperf.harness.base.model_facts import ModelFacts
@@ -375,8 +378,9 @@ def test_a_server_that_is_believed_counts_the_tokens_of_its_answers(server: tupl
 def test_without_token_ids_and_tokenizer_nothing_can_be_counted(server: tuple[Stub, str], tmp_path: Path) -> None:
     with pytest.raises(HarnessError, match=r"the model has no tokenizer\.json"):
         open_engine(asked(f"{server[1]}/ids=0,e/v1", tmp_path))
+    text_alone: Any = SimpleNamespace(ids=[], usage=SimpleNamespace(completion_tokens=None))
     with pytest.raises(HarnessError, match=r"returns only text, without usage\.completion_tokens"):
-        open_engine(replace(asked(f"{server[1]}/strict,e2/v1", None), is_server_believed=True))
+        require_counter(text_alone, None, is_server_believed=True)
     (tmp_path / "tokenizer.json").write_text("{")
     with pytest.raises(HarnessError, match="cannot read the tokenizer"):
         open_engine(asked(f"{server[1]}/f/v1", tmp_path))
