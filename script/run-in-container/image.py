@@ -44,7 +44,7 @@ USER_SCRIPT = (  # words: ok P23
     f'mkdir -p "/home/$1"; chown -R "$2:$3" "/home/$1" {CM_HOME} {CM_CACHE} {WORK}'
 )
 """``$1`` name, ``$2`` uid, ``$3`` gid; by hand, because images lack useradd or have it under another name."""
-SECRET_SCRIPT = (
+SECRET_SCRIPT = (  # words: ok P23
     'n=$1; shift; while [ "$n" != - ]; do export "$n=$(cat "/run/secrets/$n")"; n=$1; shift; done; exec "$@"'
 )
 """Names of secrets up to ``-``, then the words to run with them: they are files for this one step, and in no layer."""
