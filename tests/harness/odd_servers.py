@@ -84,7 +84,17 @@ STREAMS = (
     Odd("refuses to stream, Offline", "nostream", says="does not stream", is_offline=True),
     Odd("whole answers without usage, Offline", "whole,nousage", REFUSED, "usage.completion_tokens", is_offline=True),
     Odd("whole answers, usage is three too high, Offline", "whole,few=3", REFUSED, "made 11", is_offline=True),
-    Odd("whole answers from the test on, Offline", "whole,after=9", INVALID, "instead of a stream", is_offline=True),
+    Odd("whole answers from the test on, Offline", "whole,after=9", is_offline=True),
+    Odd("streams, and counts tokens in whole answers, Offline", "odd=plain", is_offline=True),
+    Odd("streams, and counts no tokens in whole answers, Offline", "nousage", is_offline=True),
+    Odd("streams whatever is requested, Offline", "always", is_offline=True),
+    Odd(
+        "streams whatever is requested from the test on, Offline",
+        "always,after=9",
+        INVALID,
+        "is not a JSON object",
+        is_offline=True,
+    ),
     Odd("whole answers, first tokens are measured", "whole", REFUSED, "instead of a stream of events"),
     Odd("refuses to stream, first tokens are measured", "nostream", REFUSED, "streaming is not supported"),
 )

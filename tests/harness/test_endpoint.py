@@ -18,6 +18,7 @@ import pytest
 from stub_openai import MODEL, Stub, answer_tokens, running_stub, word, write_tokenizer
 
 from crowdperf.harness.backends.endpoint import connections, conversation
+from crowdperf.harness.backends.endpoint import engine as engine_module
 from crowdperf.harness.backends.endpoint.checks import require_counter
 from crowdperf.harness.backends.endpoint.engine import EndpointEngine, open_engine
 from crowdperf.harness.base.errors import ConfigError, HarnessError
@@ -168,6 +169,28 @@ def test_the_sampling_is_sent_and_what_was_accepted_is_recorded(server: tuple[St
     assert record["timeout_s"] == {"value": 9.0, "origin": "user"}
     assert record["counts"]["peak_in_flight"] == 2 and record["counts"]["waited"] == 2  # type: ignore[index,call-overload]
     assert engine.versions()["server"] == "stub"
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "needs_first", "is_streamed"),
+    [("", False, False), ("", True, True), ("nousage", False, True), ("always", False, True)],
+)
+def test_answers_are_streamed_only_where_first_tokens_are_measured_or_whole_ones_have_no_counts(
+    server: tuple[Stub, str], folder: Path, behaviour: str, needs_first: bool, is_streamed: bool
+) -> None:
+    server[0].seen.clear()
+    engine = open_engine(replace(asked(f"{server[1]}/{behaviour},w/v1", folder), needs_first=needs_first))
+    try:
+        listener = run(engine, 4)
+        assert engine.record()["streamed"] == {"value": is_streamed, "origin": "probe"}
+    finally:
+        engine.close()
+    assert bool(listener.firsts) == is_streamed and not listener.failures
+    assert {number: one.tokens.tolist() for number, one in listener.answers.items()} == {
+        number: answer_tokens([number, 2, 3], 12) for number in range(4)
+    }
+    assert {one["stream"] for one in server[0].seen[-4:]} == {is_streamed}
+    assert all(("stream_options" in one) == is_streamed for one in server[0].seen[-4:])
 
 
 def test_a_text_is_sent_so_that_the_server_counts_its_start_token_as_the_benchmark_does(
@@ -474,6 +497,23 @@ def test_responses_that_stay_open_behind_their_answers_are_closed(
             assert stub.open_now == 0
         finally:
             engine.close()
+
+
+def test_a_client_that_was_busy_most_of_the_time_says_that_it_was_the_limit(
+    server: tuple[Stub, str], folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(engine_module, "MIN_JUDGED_S", 0.0)
+    for limit, behaviour, is_said in [(1.0, "busy", False), (0.0, "busy", True)]:
+        monkeypatch.setattr(engine_module, "MAX_BUSY_PART", limit)
+        engine = open_engine(asked(f"{server[1]}/{behaviour}/v1", folder))
+        assert engine.record()["client_busy_part"] == {"value": None, "origin": "measured"}
+        run(engine, 20)
+        record = engine.record()
+        engine.close()
+        part = record["client_busy_part"]["value"]  # type: ignore[index,call-overload]
+        assert isinstance(part, float) and 0 < part <= 1
+        assert ("limited by the client" in str(record["notes"])) == is_said
+        assert ("limited by the client" in capsys.readouterr().err) == is_said
 
 
 def test_a_dead_server_is_given_up(server: tuple[Stub, str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,13 +10,10 @@ from pathlib import Path
 
 import pytest
 from certificates import HOST, authority
-from harness_support import need
 from stub_openai import Stub, running_stub, write_tokenizer
 from test_endpoint import SECRET, asked, assert_right, open_engine, run
 
 from crowdperf.harness.base.errors import HarnessError
-
-need("numpy", "tokenizers")
 
 
 async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -3,13 +3,10 @@
 import random
 
 import pytest
-from harness_support import need
 
 from crowdperf.harness.backends.endpoint.client import parsed
 from crowdperf.harness.backends.endpoint.response_reader import NotHttp, ResponseReader
 from crowdperf.kit.event_stream import DONE, EventStream
-
-need("numpy", "tokenizers")
 
 TEXT = "日本 naïve 😀 \r\n ß"
 HEAD = b"HTTP/1.1 200 OK\r\n"

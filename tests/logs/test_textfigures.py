@@ -3,7 +3,7 @@
 from typing import Any
 
 from crowdperf.logs.rates import better_rate, chosen_rate_text
-from crowdperf.logs.run_log import LATE_REASON
+from crowdperf.logs.run_log import LATE_REASON, SHORT_REASON
 from crowdperf.logs.text_metrics import answers_text, cells, limits_text, page_part, remarks, story
 
 LENGTHS = {
@@ -101,6 +101,13 @@ def test_a_rate_to_try_next_counts_queries_not_tokens() -> None:
     for scenario in ("Server", "Interactive"):
         assert better_rate(result(scenario, text=text(samples_per_second=8.0))) == 4.0
     assert better_rate(result("Server")) == 5.0
+
+
+def test_a_brief_offline_run_is_repeated_with_a_larger_margin() -> None:
+    """The start of a server weighs much in the rate of a few seconds: 68.9 was too low, then 149 again."""
+    for duration, rate in [(None, 15.0), (600.0, 15.0), (60.0, 15.0), (59.9, 25.0), (3.0, 25.0)]:
+        found = result("Offline", invalid_reasons=[SHORT_REASON], metric={"value": 9.0}, duration_s=duration)
+        assert better_rate(found) == rate
 
 
 def test_a_rate_that_the_harness_chose_is_said_with_what_gives_another() -> None:

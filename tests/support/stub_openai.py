@@ -11,6 +11,7 @@ text well and stops in the middle of the third. Flags and numbers, by comma:
     few=N         says that it made N tokens more than came      many=N   sends N tokens more than asked for
     start         adds a start token to texts, where it is not told not to
     whole, nostream   answers whole whatever is asked for; refuses to stream; nousage: then without counts
+    always        streams whatever is asked for
     split         every byte of a stream apart  bos        counts one more token in the prompt
     max_model_len=N   the length that it takes
     random        never answers the same        cached     says that it took the prompt from a cache
@@ -239,7 +240,7 @@ class _Answer:
         if ask.is_set("json"):
             _respond(ask.writer, 200, json.dumps({"choices": [{"text": " w1"}]}).encode())
             return True
-        if ask.is_set("whole") or ask.body.get("stream") is False:
+        if ask.is_set("whole") or (ask.body.get("stream") is False and not ask.is_set("always")):
             self._whole()
             return True
         coding = "Content-Encoding: gzip\r\n" if ask.is_set("gzip") else ""

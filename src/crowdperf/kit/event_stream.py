@@ -48,6 +48,8 @@ class EventStream:
         self._size_bytes += len(received)
         if self._size_bytes > self._largest_bytes:
             raise StreamError(f"the stream is longer than {self._largest_bytes:,} bytes, the most for this request")
+        if self._is_one_event(received) and (event := self._object(received[6:-2])) is not None:
+            return [event]
         received = self._with_plain_ends(received)
         lines = (self._rest + received).split(b"\n") if self._rest else received.split(b"\n")
         self._rest = lines.pop()
@@ -57,6 +59,16 @@ class EventStream:
         for line in lines:
             self._take(line, events)
         return events
+
+    def _is_one_event(self, received: bytes) -> bool:
+        """Whether bytes are one whole event of JSON and nothing else, as in nearly all reads of a stream."""
+        return (
+            received.startswith(b"data: {")
+            and received.find(b"\n") == len(received) - 2
+            and received.endswith(b"\n\n")
+            and b"\r" not in received
+            and not (self._rest or self._data or self._name or self._may_have_mark or self._ended_with_return)
+        )
 
     def _with_plain_ends(self, received: bytes) -> bytes:
         """Return bytes whose lines all end with LF. A CR LF may be split in the middle."""

@@ -21,9 +21,10 @@ LOWER_PART = 0.5
 """Part of the rate of a Server run that was too late, for the next one: its queries waited for one another, so a rate
 somewhat below what it answered would still be too high."""
 
-LONGER_PART = 1.5
+LONGER_PART, MUCH_LONGER_PART = 1.5, 2.5
 """Times the rate of an Offline run that was too short, for the next one: LoadGen makes as many samples as such a rate
-needs for the least duration, and the machine may answer faster in another minute."""
+needs for the minimum duration, and the machine may answer faster in another minute. The larger one is for a run shorter
+than MIN_JUDGED_S: the start of the server weighs much in its rate, and more samples cost little."""
 
 MIN_JUDGED_S = 60.0
 """The shortest run whose figure is called better or worse than another. This project's choice: on a virtual machine of
@@ -124,8 +125,11 @@ def better_rate(result: Mapping[str, Any]) -> float | None:
     if result["valid"] or not asked or metric is None or _RATED.get(scenario) not in result["invalid_reasons"]:
         return None
     answered = (result.get("text") or {}).get("samples_per_second") or metric["value"]
-    is_server = scenario in _SERVERS
-    rate = LOWER_PART * min(asked, answered) if is_server else LONGER_PART * max(asked, answered)
+    if scenario in _SERVERS:
+        rate = LOWER_PART * min(asked, answered)
+    else:
+        is_brief = float(result.get("duration_s") or MIN_JUDGED_S) < MIN_JUDGED_S
+        rate = (MUCH_LONGER_PART if is_brief else LONGER_PART) * max(asked, answered)
     return float(f"{rate:.3g}")
 
 

@@ -134,11 +134,11 @@ def repeat_notes(first: Collector, again: Collector, sampling: Sampling) -> list
     return notes
 
 
-def answer_notes(answer: Collector, most: int) -> list[str]:
+def answer_notes(answer: Collector, most: int, is_streamed: bool) -> list[str]:
     """Return doubts about the form of an answer."""
     notes = []
     tokens = answer.usage.completion_tokens or len(answer.ids)
-    if answer.pieces == 1 and most > 2 and tokens > 2:
+    if is_streamed and answer.pieces == 1 and most > 2 and tokens > 2:
         notes.append(
             f"the server sent {tokens} tokens in one piece: the first token cannot be distinguished from the last one"
         )

@@ -1,4 +1,4 @@
-"""Sends requests and reads their streams; everything here runs in one event loop.
+"""Sends requests and reads their streams. Everything here runs in one event loop.
 
 Every wait has a limit: connecting, a request in all (timeout_s), and the silence in the middle of a stream (stall_s).
 One watch looks at all requests in flight instead of a timer for each piece of each stream. Responses are not
@@ -41,8 +41,8 @@ _STREAM, _WHOLE = "text/event-stream", "application/json"
 
 
 def parsed(data: bytes) -> Any:
-    """Return what JSON says; raises ValueError, RecursionError. orjson refuses some of what json reads (half a
-    character, numbers of many digits), which json then reads."""
+    """Return the content of JSON. Raises ValueError, RecursionError. orjson refuses halves of characters and numbers of
+    many digits. json then reads them."""
     if orjson is not None:
         try:
             return orjson.loads(data)
@@ -187,8 +187,8 @@ def _is_plain(head: Head) -> bool:
 
 
 class Client:
-    """The requests to one server. timeout_s: of one request in all; stall_s: the longest silence in a stream;
-    most_open: responses that may stay open behind their answers, beside the requests in flight."""
+    """The requests to one server. timeout_s: of one request in all. stall_s: the longest silence in a stream.
+    most_open: responses that may stay open after their answers, in addition to the requests in flight."""
 
     def __init__(self, address: Address, timeout_s: float, stall_s: float, most_open: int = 64) -> None:
         self.address = address
@@ -203,7 +203,7 @@ class Client:
         self._heads: dict[tuple[str, str, str], bytes] = {}
 
     async def open(self) -> None:
-        """Begin to watch; in the loop that sends."""
+        """Begin to watch, in the loop that sends."""
         self._watch = asyncio.create_task(self._end_late_ones())
 
     async def close(self) -> None:
@@ -229,7 +229,7 @@ class Client:
             self.in_flight.discard(flight)
 
     async def _end_late_ones(self) -> None:
-        """Cancel what takes too long, with the reason."""
+        """Cancel late requests, with the reason."""
         pause_s = min(1.0, self.stall_s / 4, self.timeout_s / 4)
         while True:
             await asyncio.sleep(pause_s)
@@ -258,7 +258,7 @@ class Client:
         return found
 
     async def _sent(self, head: bytes, body: bytes, arrival: Arrival) -> bytes:
-        """Send a request and return the body of its response, which `arrival` read; raises what `words` explains."""
+        """Send a request and return the body of its response, which `arrival` read; raises one of FAULTS."""
         connection = await self.pool.take()
         connection.send(b"%s%d\r\n\r\n%s" % (head, len(body), body), arrival)
         try:
@@ -270,7 +270,7 @@ class Client:
         return received
 
     async def get_json(self, path: str, timeout_s: float) -> Any:
-        """Return the JSON at a path behind the URL, or at a whole URL of its host; raises what `words` explains."""
+        """Return the JSON at a path behind the URL, or at a whole URL of its host; raises one of FAULTS."""
         with self.flight(timeout_s) as flight:
             body = await self._sent(self._head("GET", path, _WHOLE), b"", Arrival(self, flight, _LARGEST_JSON_BYTES))
         try:
@@ -281,7 +281,7 @@ class Client:
             ) from None
 
     async def ask(self, call: Call) -> None:
-        """Send a request and read its stream into the call's collector; raises what `words` explains.
+        """Send a request and read its stream into the call's collector; raises one of FAULTS.
 
         Resends it once if the server closed a kept connection without a response.
         """

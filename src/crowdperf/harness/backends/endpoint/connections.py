@@ -1,7 +1,7 @@
 """The connections to one server: they are opened, used for one request at a time, kept for the next one, and closed.
 
-A connection reads in the callback of the event loop, so that a token that arrives costs no switch of tasks. Connections
-are opened a few at first, then more: a server whose queue of waiting connections is short drops what comes at once, and
+A connection reads in the callback of the event loop, so that a token that arrives costs no switch of tasks. At first a
+few connections are opened at once, then more: a server with a short queue of waiting connections drops the others, and
 Linux retries only after 1 s, 3 s and 7 s, which would be measured as the server's latency. As many may be opened at
 once as have been opened quickly, and a few. After a slow one it starts over.
 """
@@ -30,7 +30,7 @@ SLOW_S = 0.9
 
 
 class ConnectWindow:
-    """How many connections may be opened at once. opened: since the last `reset`; slow: those of them that took
+    """How many connections may be opened at once. opened: since the last `reset`. slow: those of them that took
     long."""
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class ConnectWindow:
         self.opened = self.slow = 0
 
     async def begin(self) -> float:
-        """Wait until a connection may be opened; returns the time of time.monotonic()."""
+        """Wait until a connection may be opened. Returns the time of time.monotonic()."""
         while self._opening >= self.size:
             place = asyncio.get_running_loop().create_future()
             self._waiting.append(place)
@@ -252,7 +252,7 @@ class Pool:
         self._named = shown if self._port == (443 if self._is_tls else 80) else self._tunneled
 
     def request_head(self, method: str, path: str) -> str:
-        """Return the beginning of a request. path: with what the URL has of it, percent-encoded."""
+        """Return the beginning of a request. path: whole, percent-encoded."""
         lines = [f"{method} {path} HTTP/1.1", f"Host: {self._named}"]
         if self._address.proxy is not None and not self._is_tls:
             lines = [f"{method} http://{self._named}{path} HTTP/1.1", lines[1], *self._login()]
@@ -267,7 +267,7 @@ class Pool:
         return [f"Proxy-Authorization: Basic {base64.b64encode(login.encode()).decode()}"]
 
     async def take(self) -> Connection:
-        """Return an open connection: the one that was used last, or a new one; raises NoConnection, NoProxy."""
+        """Return an open connection: the one that was used last, or a new one. Raises NoConnection, NoProxy."""
         found = self._kept()
         if found is not None:
             return found
@@ -300,8 +300,8 @@ class Pool:
             connection.abort()
 
     def leave_open(self, connection: Connection) -> None:
-        """Let a response go on after its answer. A gateway that keeps responses open could collect connections, so that
-        the oldest one is closed where there are too many."""
+        """Let a response go on after its answer. The oldest one is closed if there are too many: a gateway could
+        keep all of them open."""
         connection.answered_s = time.monotonic()
         self.left_open[connection] = None
         if len(self.left_open) > self._most_left_open:
@@ -315,7 +315,7 @@ class Pool:
             self._idle.remove(connection)
 
     def tidy(self) -> None:
-        """Close what is idle or open after its answer for too long."""
+        """Close connections that are idle, or open after their answers, for too long."""
         now_s = time.monotonic()
         late = [one for one in self._idle if now_s - one.idle_s > _KEPT_OPEN_S]
         late += [one for one in self.left_open if now_s - one.answered_s > AFTER_ANSWER_S]

@@ -72,6 +72,8 @@ class Conversations:
         self._in_flight = 0
         self._failed_in_a_row = 0
         self._is_given_up = False
+        self.began_s = self.ended_s = 0.0
+        """The first request and the last answer, in s of time.monotonic()."""
 
     def start(self, listener: Listener) -> None:
         """Report to `listener` from now on, with all counts at zero."""
@@ -80,11 +82,13 @@ class Conversations:
         self._client.resent = self._client.ignored_events = 0
         self._client.pool.window.reset()
         self._failed_in_a_row, self._is_given_up = 0, False
+        self.began_s = self.ended_s = 0.0
 
     def take(self, requests: Sequence[Request]) -> None:
         """Accept requests, and send them or queue them."""
         free = max(0, self._settings.max_in_flight - self._in_flight - len(self._waiting))
         self.counts.waited += max(0, len(requests) - free)
+        self.began_s = self.began_s or time.monotonic()
         self._waiting.extend(requests)
         self._send()
 
@@ -157,6 +161,7 @@ class Conversations:
     def _land(self) -> None:
         """Note that a request is finished, so that the next one can be sent."""
         self._in_flight -= 1
+        self.ended_s = time.monotonic()
         if self._waiting:
             asyncio.get_running_loop().call_soon(self._send)
 

@@ -11,6 +11,7 @@ import importlib.metadata
 import os
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
@@ -36,6 +37,11 @@ except ImportError:  # asyncio's own loop does the same, slower
 _CLOSE_S = 8.0
 _OPEN_S = 2400.0
 """The longest that a probe may take: a few requests of at most 300 s each, so that nothing waits for ever."""
+MAX_BUSY_PART = 0.7
+"""A client that was busy for a larger part of the time was late: the results are partly its own. This project's
+choice."""
+MIN_JUDGED_S = 1.0
+"""Shorter runs begin and end with work at once, so that they show nothing: this project's choice."""
 Result = TypeVar("Result")
 
 
@@ -52,13 +58,20 @@ class Loop:
         self.loop.run_forever()
 
     def result(self, work: Coroutine[Any, Any, Result], limit_s: float) -> Result:
-        """Return what `work` returns in the loop; raises what it raises, HarnessError when it takes too long."""
+        """Return the result of `work` in the loop. Raises its errors, and HarnessError if it takes too long."""
         future = asyncio.run_coroutine_threadsafe(work, self.loop)
         try:
             return future.result(limit_s)
         except concurrent.futures.TimeoutError:
             future.cancel()
             raise HarnessError(f"the endpoint did not answer within {limit_s:g} s", "check the server's log") from None
+
+    def used_s(self) -> float:
+        """Return the CPU time of the thread, in s."""
+        number = self._thread.ident
+        if number is None or not self._thread.is_alive():
+            return 0.0
+        return time.clock_gettime(time.pthread_getcpuclockid(number))
 
     def stop(self) -> None:
         """End the thread."""
@@ -80,9 +93,10 @@ class EndpointEngine:
         self._conversations: Conversations | None = None
         self._arrived: deque[Request] = deque()
         self._is_closed = False
+        self._used_s = 0.0
 
     def probe(self, question: Question) -> None:
-        """Ask before the run; raises HarnessError."""
+        """Probe the server before the run. Raises HarnessError."""
         self._probed = self._loop.result(self._open(question), _OPEN_S)
         self._conversations = Conversations(self._client, self._probed, self._settings, self._vocabulary)
 
@@ -91,11 +105,30 @@ class EndpointEngine:
         return await Prober(self._client, question).probe()
 
     def start(self, listener: Listener) -> None:
-        """Say who is told; what was counted before is forgotten."""
+        """Report to `listener` from now on, with all counts at zero."""
         self._opened().start(listener)
+        self._used_s = self._loop.used_s()
+
+    def busy_part(self) -> float | None:
+        """Return the part of the time from the first request to the last answer for which the client's thread was
+        busy. None for a run that was too short to judge."""
+        run = self._opened()
+        lasted_s = run.ended_s - run.began_s
+        if not run.ended_s or lasted_s < MIN_JUDGED_S:
+            return None
+        return min(1.0, (self._loop.used_s() - self._used_s) / lasted_s)
+
+    def _limit_notes(self, busy_part: float | None) -> list[str]:
+        if busy_part is None or busy_part <= MAX_BUSY_PART:
+            return []
+        quick = "" if {"uvloop", "orjson"} <= sys.modules.keys() else "python3 -m pip install uvloop orjson, or "
+        return [
+            f"limited by the client: its thread was busy {busy_part:.0%} of the time, allowed: {MAX_BUSY_PART:.0%}. "
+            f"Latencies include the wait for it: {quick}use a machine with faster, idle cores"
+        ]
 
     def submit(self, requests: Sequence[Request]) -> None:
-        """Take requests; the loop sends them."""
+        """Take requests. The loop sends them."""
         self._arrived.extend(requests)
         if not self._is_closed:
             self._loop.loop.call_soon_threadsafe(self._take)
@@ -111,8 +144,8 @@ class EndpointEngine:
         return self._conversations
 
     def record(self) -> Mapping[str, Json]:
-        """Return the settings in effect, what the probe found, and what was counted since `start`."""
-        probed, conversations = self._probed, self._opened()
+        """Return the settings in effect, the findings of the probe, and the counts since `start`."""
+        probed, conversations, busy_part = self._probed, self._opened(), self.busy_part()
         assert probed is not None
         settings = [(one, True) for one in probed.form.sent_fields] + [(one, False) for one in probed.refused]
         sampling: dict[str, Json] = {
@@ -134,7 +167,8 @@ class EndpointEngine:
                 "origin": "probe",
             },
             "sampling": sampling,
-            "notes": [*self._settings.notes, *probed.notes],
+            "client_busy_part": {"value": busy_part, "origin": "measured"},
+            "notes": [*self._settings.notes, *probed.notes, *self._limit_notes(busy_part)],
             "counts": {
                 **conversations.counts.record(),
                 "resent": self._client.resent,
@@ -145,7 +179,7 @@ class EndpointEngine:
         }
 
     def versions(self) -> Mapping[str, str]:
-        """Return the versions of the client's libraries, and what the server says of itself."""
+        """Return the versions of the client's libraries, and the server's own version."""
         found = {"tokenizers": str(tokenizers.__version__)}
         found |= {name: importlib.metadata.version(name) for name in ("uvloop", "orjson") if name in sys.modules}
         if self._probed is not None and self._probed.server:
@@ -153,10 +187,12 @@ class EndpointEngine:
         return found
 
     def close(self) -> None:
-        """End what is in flight, the connections and the thread."""
+        """End the requests in flight, the connections and the thread."""
         if self._is_closed:
             return
         self._is_closed = True
+        for note in self._limit_notes(self.busy_part()) if self._conversations is not None else ():
+            print(f"harness: endpoint: {note}", file=sys.stderr)
         with contextlib.suppress(HarnessError):  # the thread is a daemon: it ends with the process
             self._loop.result(self._shut(), _CLOSE_S)
         self._loop.stop()
@@ -183,8 +219,8 @@ def _address(request: EngineRequest) -> Address:
 
 
 def open_engine(request: EngineRequest) -> EndpointEngine:
-    """Return the client of a server that was probed; raises ConfigError and HarnessError saying what is wrong with URL,
-    key, server, model, tokenizer or settings."""
+    """Return the client of a probed server. Raises ConfigError and HarnessError for a wrong URL, key, server, model,
+    tokenizer or setting."""
     address, settings = _address(request), resolve_client(request.text)
     endpoint = request.text.endpoint
     assert endpoint is not None

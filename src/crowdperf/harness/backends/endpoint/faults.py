@@ -1,4 +1,4 @@
-"""Says what went wrong between here and the server, in words that a user can act on; never with the API key."""
+"""Explains errors between client and server in words that a user can act on, never with the API key."""
 
 import re
 import ssl
@@ -12,7 +12,7 @@ from crowdperf.kit.event_stream import StreamError
 
 
 class Refused(Exception):
-    """A response that is no answer. text: the server's own words, one line. retry_after: of its headers."""
+    """A response with another status than 200. text: the server's own words, one line. retry_after: of its headers."""
 
     def __init__(self, status: int, text: str, retry_after: str | None = None, location: str | None = None) -> None:
         super().__init__(f"status {status}: {text}")
@@ -23,7 +23,7 @@ class Refused(Exception):
 
 
 class Unfit(Exception):
-    """A response of another kind than asked for; the text says what came."""
+    """A response of another kind than requested. The text shows it."""
 
 
 class NotStreamed(Unfit):
@@ -48,7 +48,7 @@ class CutOff(Exception):
 
 
 class NoConnection(Exception):
-    """A connection that could not be opened. cause: why; waited_s: at most."""
+    """A connection that could not be opened. cause: the reason. waited_s: at most."""
 
     def __init__(self, cause: BaseException, waited_s: float) -> None:
         super().__init__(str(cause))
@@ -57,11 +57,11 @@ class NoConnection(Exception):
 
 
 class NoProxy(Exception):
-    """The proxy of the environment is of no use; the text says why."""
+    """The proxy of the environment cannot be used. The text is the reason."""
 
 
 def certificate_error(error: BaseException) -> ssl.SSLCertVerificationError | None:
-    """Return the reason of an error that says that a certificate is not trusted; None for any other."""
+    """Return the reason of an error that says that a certificate is not trusted. None for any other."""
     found = error.cause if isinstance(error, NoConnection) else error
     return found if isinstance(found, ssl.SSLCertVerificationError) else None
 
@@ -80,7 +80,7 @@ def kind_of(error: BaseException) -> str:
 
 
 def words(error: BaseException, address: Address) -> str:
-    """Return what an error of one request means; raises it again where it is a fault of this program."""
+    """Return the meaning of an error of one request. Raises errors of this program again."""
     if isinstance(error, Refused):
         found = refusal_words(error.status, error.text, error.location)
     elif isinstance(error, NoConnection):
@@ -93,4 +93,4 @@ def words(error: BaseException, address: Address) -> str:
 
 
 FAULTS = (Refused, Unfit, AnswerError, StreamError, NotHttp, CutOff, NoConnection, NoProxy)
-"""What may be wrong between here and a server: `words` explains all of it."""
+"""All errors between client and server. `words` explains them."""

@@ -22,7 +22,7 @@ _UNTIL_CLOSE = -1
 
 
 class NotHttp(Exception):
-    """Bytes that are not a response of HTTP/1.1; the text shows the first of them."""
+    """Bytes that are not a response of HTTP/1.1. The text shows the first of them."""
 
     def __init__(self, found: str) -> None:
         super().__init__(f"the server does not speak HTTP: {found}")
@@ -42,7 +42,7 @@ class Head:
 
 
 def _parsed(lines: list[bytes]) -> Head:
-    """Return the head in lines; raises NotHttp."""
+    """Return the head in lines. Raises NotHttp."""
     status_line = _STATUS_LINE.fullmatch(lines[0])
     if status_line is None:
         raise NotHttp(f"it began with {error_text(lines[0].decode(errors='replace'))!r}")
@@ -59,7 +59,7 @@ def _parsed(lines: list[bytes]) -> Head:
 
 
 class ResponseReader:
-    """One response. head: None until it is there. is_complete: its end was read; behind: whether more came after it.
+    """One response. head: None until it is there. is_complete: its end was read. behind: whether more came after it.
     is_tunnel: of CONNECT, whose good answer has no body."""
 
     def __init__(self, is_tunnel: bool = False) -> None:
@@ -74,7 +74,7 @@ class ResponseReader:
         self._rest = b""
 
     def feed(self, received: bytes) -> bytes:
-        """Return the part of the body in `received`; raises NotHttp."""
+        """Return the part of the body in `received`. Raises NotHttp."""
         self.has_begun = True
         if self._rest:
             received, self._rest = self._rest + received, b""
@@ -99,12 +99,12 @@ class ResponseReader:
         return self.is_complete and not self.behind and self.head is not None and self.head.keeps_open
 
     def end(self) -> bool:
-        """Note that the connection ended; returns whether the response is complete."""
+        """Note that the connection ended. Returns whether the response is complete."""
         self.is_complete = self.is_complete or (self.head is not None and self._left == _UNTIL_CLOSE)
         return self.is_complete
 
     def _read_head(self, received: bytes) -> bytes | None:
-        """Read a head; returns the bytes after it, None if it is not complete."""
+        """Read a head. Returns the bytes after it, None if it is not complete."""
         found = re.search(rb"\r?\n\r?\n", received)
         if found is None:
             first = received[:5]
@@ -138,7 +138,7 @@ class ResponseReader:
         self.is_complete = not self._left and not self._is_chunked
 
     def _chunks(self, received: bytes) -> bytes:
-        """Return the body in chunks; an incomplete line is kept."""
+        """Return the body in chunks. An incomplete line is kept."""
         pieces, place, size = [], 0, len(received)
         while place < size:
             if self._left:
@@ -162,7 +162,7 @@ class ResponseReader:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _take_line(self, line: bytes) -> bool:
-        """Read a line between two pieces of the body; returns whether it was the last."""
+        """Read a line between two pieces of the body. Returns whether it was the last."""
         if self._is_at_chunk_end:
             if line:
                 raise NotHttp("a chunk is longer than its size")
