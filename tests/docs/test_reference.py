@@ -1,14 +1,13 @@
 """The reference pages say what the code knows: the schema of recipes, the codes of the audit."""
 
-import importlib.util
 import re
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import jsonschema
+import make_schema
 import pytest
 import yaml
 from recipe_engine.auditing.findings import CODES
@@ -16,24 +15,14 @@ from recipe_engine.disk.metadata import SCRIPT_AUTOMATION_UID
 from recipe_engine.rules.errors import RecipeError
 from recipe_engine.rules.keys import RECIPE_KEYS
 from recipe_engine.rules.schema import parse_recipe
+from recipe_programs import loaded
 
 ROOT = Path(__file__).resolve().parents[2]
 RECIPES = sorted((ROOT / "script").glob("*/_cm.yaml"))
 FIRST_LINE = "# yaml-language-server: $schema=../../docs/reference/cm-recipe.schema.json"
 
 
-def load_module(name: str, folder: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, ROOT / folder / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-make_schema = load_module("make_schema", "tools")
-format_keys = load_module("test_format_keys", "tests/compat")
+format_keys = loaded(ROOT / "tests" / "compat" / "test_format_keys.py")
 SCHEMA = make_schema.make_schema()
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 SOUND = {"uid": "abcdef0123456789", "tags": ["get", "x"]}

@@ -15,14 +15,13 @@ the rules and references ask under "rules", what the compliance tests' audit.con
 """
 
 import argparse
-import importlib.util
 import json
 import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
-from recipe_programs import importable
+from recipe_programs import loaded
 
 LIBRARY = Path(__file__).resolve().parents[2] / "src" / "crowdperf"
 ROUNDS_FOLDER = LIBRARY / "logs" / "rounddata"
@@ -132,15 +131,6 @@ def sampling_target(inference: Path, model: str) -> int:
     """How many responses TEST01 logs; 0 for a model without an audit.config of its own."""
     path = inference / "compliance" / "TEST01" / conf_name(model, ".") / "audit.config"
     return int(settings_of(path)["*.*.accuracy_log_sampling_target"]) if path.is_file() else 0
-
-
-def load(path: Path, name: str) -> ModuleType:
-    """Import a file of the checkout under a name of its own; what lies beside it can be imported by it."""
-    spec = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
-    with importable(path.parent):
-        spec.loader.exec_module(module)
-    return module
 
 
 def pairs(row: tuple) -> list:
@@ -324,8 +314,8 @@ def main() -> int:
         return write_earlier(arguments.earlier, arguments.inference, is_check=arguments.check)
     folder = arguments.inference / "tools" / "submission"
     modules = (
-        load(folder / "submission_checker" / "constants.py", "new_constants"),
-        load(folder / "submission_checker_old.py", "old_checker"),
+        loaded(folder / "submission_checker" / "constants.py"),
+        loaded(folder / "submission_checker_old.py"),
     )
     git = ["git", "-C", str(arguments.inference), "rev-parse", "--short=8", "HEAD"]
     commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip() or "unknown commit"

@@ -2,7 +2,6 @@
 llama.cpp itself beside the reference engine's."""
 
 import contextlib
-import importlib.util
 import json
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import harness_support
 import pytest
 import stub_openai
+from recipe_programs import loaded
 from text_engines import Told, answers_of, engine_request, prompts_of, tiny_model
 
 from crowdperf.harness.backends.llama_cpp import engine as llama_cpp
@@ -137,11 +137,7 @@ def test_nothing_of_a_prompt_is_kept_for_another(monkeypatch: pytest.MonkeyPatch
         sampling=SimpleNamespace(),
     )
     monkeypatch.setitem(sys.modules, "xllamacpp", library)
-    path = Path(llama_cpp.__file__).with_name("serve.py")
-    spec = importlib.util.spec_from_file_location("llama_cpp_serve", path)
-    assert spec is not None and spec.loader is not None
-    serve = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(serve)
+    serve = loaded(Path(llama_cpp.__file__).with_name("serve.py"))
     order = {"model": "m.gguf", "name": "model", "port": 1, "slots": 4, "slot_tokens": 512, "threads": 2, "cores": []}
     params = serve.parameters(order)
     assert (params.n_parallel, params.n_ctx, params.cpuparams.n_threads) == (4, 2048, 2)

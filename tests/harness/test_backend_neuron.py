@@ -1,7 +1,6 @@
 """The backend neuron without NeuronCores: the layout of its repository, its tensors, the split of the cores, what its
 model's process does with them, and what is traced where AWS's compiler would stand."""
 
-import importlib.util
 import io
 import json
 import os
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from harness_support import need
+from recipe_programs import loaded
 
 from crowdperf.harness.backends.neuron import layout
 from crowdperf.harness.backends.triton import repository
@@ -211,10 +211,7 @@ def model_program(monkeypatch: pytest.MonkeyPatch):
     )
     monkeypatch.setitem(sys.modules, "triton_python_backend_utils", utils)
     monkeypatch.setenv("NEURON_RT_VISIBLE_CORES", "")
-    spec = importlib.util.spec_from_file_location("neuron_model_program", layout.PROGRAM)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module, said
+    return loaded(layout.PROGRAM), said
 
 
 def arguments(tmp_path: Path, instance: int, **changes: object) -> dict[str, str]:

@@ -1,14 +1,13 @@
 """get-dataset-imagenet-val: the refusal, the check of a given copy, and the synthetic images."""
 
-import importlib.util
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 from harness_libraries import need
 from made_sets import make_set
 from recipe_loader import RECIPES, load_recipe, recipe_meta
+from recipe_programs import program
 
 FOLDER = RECIPES / "get-dataset-imagenet-val"
 recipe = load_recipe("get-dataset-imagenet-val")
@@ -171,17 +170,9 @@ def archives(folder: Path, count: int) -> Path:
     return folder
 
 
-def plain_program(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"imagenet_{name}", FOLDER / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_downloaded_images_and_their_labels_come_into_one_folder(tmp_path):
     unpacked, folder = archives(tmp_path / "unpacked", 7), tmp_path / "imagenet"
-    plain_program("assemble_dataset").assemble(unpacked, folder, 7)
+    program("get-dataset-imagenet-val", "assemble_dataset").assemble(unpacked, folder, 7)
     assert len(list(folder.iterdir())) == 8
     assert (folder / "val_map.txt").read_text(encoding="utf-8").splitlines()[6] == "ILSVRC2012_val_00000007.JPEG 6"
     assert recipe.wrong_in(folder, 7) == ""
@@ -189,7 +180,7 @@ def test_downloaded_images_and_their_labels_come_into_one_folder(tmp_path):
 
 
 def test_archives_with_other_contents_are_refused(tmp_path):
-    assemble = plain_program("assemble_dataset")
+    assemble = program("get-dataset-imagenet-val", "assemble_dataset")
     unpacked = archives(tmp_path / "unpacked", 7)
     with pytest.raises(assemble.AssemblyError, match=r"hold 7 images and 1 val\.txt; wanted: 8 and 1"):
         assemble.assemble(unpacked, tmp_path / "imagenet", 8)

@@ -1,6 +1,5 @@
 """get-mlperf-loadgen: one pin per round, the same in the recipe and in the check, and no other build passes."""
 
-import importlib.util
 import subprocess
 import sys
 from dataclasses import replace
@@ -8,13 +7,10 @@ from pathlib import Path
 
 import pytest
 from harness_libraries import need
+from recipe_programs import program
 
 RECIPE = Path(__file__).resolve().parents[2] / "script" / "get-mlperf-loadgen"
-_spec = importlib.util.spec_from_file_location("check_loadgen", RECIPE / "check_loadgen.py")
-assert _spec is not None and _spec.loader is not None
-check_loadgen = importlib.util.module_from_spec(_spec)
-sys.modules["check_loadgen"] = check_loadgen
-_spec.loader.exec_module(check_loadgen)
+check_loadgen = program("get-mlperf-loadgen", "check_loadgen")
 
 
 def recipe_variations() -> dict:

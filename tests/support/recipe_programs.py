@@ -36,10 +36,15 @@ def importable(*folders: Path) -> Iterator[None]:
 
 
 def program(alias: str, name: str) -> ModuleType:
-    """A recipe's own file, loaded as Python loads what it runs: what stands beside it can be imported while it is
-    loaded, and is loaded again for another recipe with a file of that name."""
-    folder = SCRIPTS / alias
-    spec = importlib.util.spec_from_file_location(f"{alias}_{name}".replace("-", "_"), folder / f"{name}.py")
+    """A recipe's own file."""
+    return loaded(SCRIPTS / alias / f"{name}.py")
+
+
+def loaded(path: Path) -> ModuleType:
+    """A file, loaded as Python loads what it runs: what stands beside it can be imported while it is loaded, and is
+    loaded again for a file of another folder."""
+    folder = path.parent
+    spec = importlib.util.spec_from_file_location(f"{folder.name}_{path.stem}".replace("-", "_"), path)
     assert spec is not None and spec.loader is not None
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     before = set(sys.modules)
