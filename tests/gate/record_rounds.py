@@ -294,7 +294,7 @@ def earlier_text(checker: ModuleType, settings: dict) -> str:
 def write_earlier(path: Path, inference: Path, *, is_check: bool) -> int:
     """Write or compare earlier.json."""
     settings = with_settings({"aliases": {}, "models": {}}, inference, "v5.0")["settings"]
-    text, written = earlier_text(load(path, "earlier_checker"), settings), ROUNDS_FOLDER / "earlier.json"
+    text, written = earlier_text(loaded(path), settings), ROUNDS_FOLDER / "earlier.json"
     if not is_check:
         written.write_text(text, encoding="utf-8")
         return 0
