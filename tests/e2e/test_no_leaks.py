@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from generate_support import FACTS as SAID_FACTS
 from helpers import Finished, TemporaryHome, unpack
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,15 +36,7 @@ TOKENS = {
     "ADDRESS": "planted-in-address-9Sz",
 }
 FACTS = {
-    "status": "rdi",
-    "system_name": "Edge box of the tests",
-    "host_memory_configuration": "1 x 32 GB DDR4-3200",
-    "host_storage_capacity": "1 TB",
-    "host_storage_type": "NVMe SSD",
-    "host_networking": "1 Gb Ethernet",
-    "host_networking_topology": "N/A",
-    "host_network_card_count": "1",
-    "cooling": "air",
+    **SAID_FACTS,
     # What a run does not record; detected only where the machine is the one that the runs were made on.
     "number_of_nodes": "1",
     "host_processors_per_node": "1",

@@ -1,11 +1,11 @@
 """crowdperf/machine: looking at this machine, at recorded ones, and at what NVIDIA's tools say."""
 
-import json
 import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+from machine_builder import bare as machine
 
 from crowdperf.machine import nvidia, probe, versions
 
@@ -21,17 +21,6 @@ ROWS = (
 )
 PROC = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.161.08  Sat Feb 24 01:24:51 UTC 2024\n"
 FAILED = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n"
-
-
-def machine(folder: Path, files: dict[str, str] | None = None, **facts: Any) -> probe.Machine:
-    """A recorded machine with these files and the keys of ``machine.json``."""
-    for path, text in (files or {}).items():
-        place = folder / "root" / path.strip("/")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text, encoding="utf-8")
-    (folder / "root").mkdir(parents=True, exist_ok=True)
-    (folder / "machine.json").write_text(json.dumps(facts), encoding="utf-8")
-    return probe.recorded(folder)
 
 
 def with_smi(folder: Path, commands: dict[str, Any], **files: str) -> probe.Machine:

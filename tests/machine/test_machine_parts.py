@@ -1,10 +1,10 @@
 """crowdperf/machine: processors, the bus, what a host is, package tools, Python packages, the choice of a machine."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from machine_builder import bare as machine
 
 from crowdperf.machine import cpu, gpu_bus, host, nvidia, packages, probe, pythons, selection
 
@@ -19,16 +19,6 @@ NUMA node0 CPU(s):   0-31
 CPUINFO = "".join(
     f"processor\t: {n}\nmodel name\t: Old\nphysical id\t: {n // 2}\ncore id\t: {n % 2}\n\n" for n in range(4)
 )
-
-
-def machine(folder: Path, files: dict[str, str] | None = None, **facts: Any) -> probe.Machine:
-    for path, text in (files or {}).items():
-        place = folder / "root" / path.strip("/")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text, encoding="utf-8")
-    (folder / "root").mkdir(parents=True, exist_ok=True)
-    (folder / "machine.json").write_text(json.dumps(facts), encoding="utf-8")
-    return probe.recorded(folder)
 
 
 def test_processors_nodes_and_memory(tmp_path: Path) -> None:

@@ -3,9 +3,9 @@ ships."""
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
+from machine_builder import bare as machine
 
 from crowdperf.machine import probe, toolkits
 
@@ -25,16 +25,6 @@ TENSORRT_10 = """#define TRT_MAJOR_ENTERPRISE 10
 #define NV_TENSORRT_PATCH TRT_PATCH_ENTERPRISE
 #define NV_TENSORRT_BUILD TRT_BUILD_ENTERPRISE
 """
-
-
-def machine(folder: Path, files: dict[str, str], **facts: Any) -> probe.Machine:
-    for path, text in files.items():
-        place = folder / "root" / path.strip("/")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text, encoding="utf-8")
-    (folder / "root").mkdir(parents=True, exist_ok=True)
-    (folder / "machine.json").write_text(json.dumps(facts), encoding="utf-8")
-    return probe.recorded(folder)
 
 
 def kit_files(home: str, version: str = "") -> dict[str, str]:

@@ -6,7 +6,6 @@ NVIDIA's was at hand. The stubs are compiled here: they export the one function 
 
 import functools
 import io
-import json
 import os
 import shutil
 import subprocess
@@ -17,9 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from machine_builder import bare as recorded  # noqa: F401 - for those who import this
 from recipe_loader import load_recipe, recipe_meta
-
-from crowdperf.machine import probe
 
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="stub libraries are compiled by gcc")
 Entry = tuple[str, Any]
@@ -165,14 +163,3 @@ def take(alias: str, call: dict[str, Any]) -> dict[str, Any]:
 
 def _expanded(value: str, env: dict[str, Any]) -> str:
     return str(env[value.strip("<>")]) if value.startswith("<<<") else value
-
-
-def recorded(folder: Path, files: dict[str, bytes], **facts: Any) -> probe.Machine:
-    """A recorded machine with these files and the keys of ``machine.json``."""
-    for path, data in files.items():
-        place = folder / "root" / path.strip("/")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(data)
-    (folder / "root").mkdir(parents=True, exist_ok=True)
-    (folder / "machine.json").write_text(json.dumps(facts), encoding="utf-8")
-    return probe.recorded(folder)

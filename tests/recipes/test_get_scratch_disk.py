@@ -1,11 +1,11 @@
 """get-scratch-disk: which mounted file system is taken, why the others are not, and that nothing is changed."""
 
-import json
 import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+from machine_builder import bare
 from recipe_loader import exported, load_module, load_recipe
 
 from crowdperf.machine import probe
@@ -26,13 +26,10 @@ def machine(folder: Path, *lines: str, free_gib: dict[str, int] | None = None, *
     places = [line.split()[1].replace("\\040", " ") for line in lines]
     for place in places:
         (folder / "root" / place.strip("/")).mkdir(parents=True, exist_ok=True)
-    (folder / "root" / "proc").mkdir(exist_ok=True)
-    (folder / "root" / "proc" / "mounts").write_text("\n".join(lines) + "\n", encoding="utf-8")
     free = dict.fromkeys(places, 100) | (free_gib or {})
     disks = {place: {"total_bytes": 2000 * GIB, "free_bytes": free[place] * GIB} for place in places}
-    facts = {"disks": disks, "writable": places, **facts}
-    (folder / "machine.json").write_text(json.dumps(facts), encoding="utf-8")
-    return probe.recorded(folder)
+    mounts = {"/proc/mounts": "\n".join(lines) + "\n"}
+    return bare(folder, mounts, **{"disks": disks, "writable": places, **facts})
 
 
 def run(hook_input: Any, here: probe.Machine, **env: str) -> tuple[dict[str, Any], dict[str, Any]]:

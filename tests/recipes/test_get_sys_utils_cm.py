@@ -1,13 +1,12 @@
 """get-sys-utils-cm: what is missing on each system, the commands for it, when it fails; nothing is done unasked."""
 
-import json
 import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from machine_builder import MACHINES
+from machine_builder import MACHINES, bare
 from recipe_loader import RECIPES, exported, load_module, load_recipe
 
 from crowdperf.machine import probe
@@ -22,13 +21,7 @@ VALIDATE = RECIPES / "get-sys-utils-cm" / "validate_cache.sh"
 
 def machine(folder: Path, *paths: str, **facts: Any) -> probe.Machine:
     """A recorded machine with these files."""
-    for path in paths:
-        place = folder / "root" / path.strip("/")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text("", encoding="utf-8")
-    (folder / "root").mkdir(exist_ok=True)
-    (folder / "machine.json").write_text(json.dumps(facts), encoding="utf-8")
-    return probe.recorded(folder)
+    return bare(folder, dict.fromkeys(paths, ""), **facts)
 
 
 class Pretended(probe.Machine):

@@ -4,16 +4,14 @@ NVIDIA's own run files (4 to 5 GB) were never run here; the stand-in is a shell 
 """
 
 import hashlib
-import json
 import os
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from machine_builder import bare
 from recipe_loader import load_module, load_recipe
-
-from crowdperf.machine import probe
 
 recipe = load_recipe("install-cuda-prebuilt")
 order = load_module("install-cuda-prebuilt", "order")
@@ -101,10 +99,8 @@ def test_what_cannot_be_taken(tmp_path: Path, fields: dict[str, Any], says: str)
 
 def run(hook_input: Any, folder: Path, uid: int, **env: str) -> dict[str, Any]:
     """preprocess' answer on a machine whose user has this number."""
-    (folder / "root").mkdir()
     facts = {"user": {"name": "u", "uid": uid, "groups": []}, "commands": {"uname -m": {"stdout": "x86_64\n"}}}
-    (folder / "machine.json").write_text(json.dumps(facts), encoding="utf-8")
-    answer = recipe.preprocess(hook_input(dict(env), machine=probe.recorded(folder)))
+    answer = recipe.preprocess(hook_input(dict(env), machine=bare(folder, **facts)))
     assert isinstance(answer, dict)
     return answer
 

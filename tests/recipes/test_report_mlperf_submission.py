@@ -4,6 +4,7 @@ import csv
 import hashlib
 import json
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +16,15 @@ from crowdperf.logs.result_rows import read_results
 
 recipe = load_recipe("report-mlperf-submission")
 
-MAPPING = recipe_meta("report-mlperf-submission")["input_mapping"]
+META = recipe_meta("report-mlperf-submission")
 SYNTHETIC = "synthetic input, not an MLPerf result"
 TEST_RUN = "test run, not a valid MLPerf result"
 
 
 @pytest.fixture
-def call(inside: Path, hook_input):
+def call(preprocessed):
     """Makes a report of a folder in a folder of its own."""
-
-    def make(**inputs: str) -> dict[str, Any]:
-        env = {"CM_TMP_CURRENT_PATH": str(inside), **{MAPPING[name]: value for name, value in inputs.items()}}
-        i = hook_input(env)
-        return {**recipe.preprocess(i), "env": i["env"], "state": i["state"]}
-
-    return make
+    return partial(preprocessed, recipe, META)
 
 
 def results_folder(inside: Path, system: str = "T4x1_TRT") -> Path:

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +14,13 @@ from results_builder import RECORDED, accuracy_run, recorded_run, v07_run
 recipe = load_recipe("update-mlperf-results")
 placement = load_module("update-mlperf-results", "placement")
 update = load_module("update-mlperf-results", "update")
-MAPPING = recipe_meta("update-mlperf-results")["input_mapping"]
+META = recipe_meta("update-mlperf-results")
 
 
 @pytest.fixture
-def call(inside: Path, hook_input):
+def call(preprocessed):
     """Makes an update of build/logs into results in a folder of its own."""
-
-    def make(**inputs: str) -> dict[str, Any]:
-        env = {"CM_TMP_CURRENT_PATH": str(inside), **{MAPPING[name]: value for name, value in inputs.items()}}
-        i = hook_input(env)
-        return {**recipe.preprocess(i), "env": i["env"], "state": i["state"]}
-
-    return make
+    return partial(preprocessed, recipe, META)
 
 
 def logs(inside: Path, *parts: str) -> Path:
@@ -87,19 +82,20 @@ def test_runs_of_this_projects_layout_are_called_by_the_system_that_the_harness_
         ("Offline", {"min_duration_ms": 2000}, "requested duration 2 s, v0.7 requires 60 s"),
     ],
 )
-def test_a_run_with_too_few_queries_or_no_valid_does_not_count(inside, call, capsys, scenario, settings, reason):
+def test_a_run_with_too_few_queries_or_no_valid_does_not_count(inside, call, scenario, settings, reason):
     v07_run(logs(inside, "1", "T4x1_TRT", "resnet50", scenario), scenario, 100.0, **settings)
     answer = call()
     assert answer["return"] == 0, answer
-    assert reason in capsys.readouterr().out
+    assert reason in answer["text"]
     assert not (inside / "results").exists()
     assert any("performance runs that count: 0" in text for text in answer["state"]["mlperf_update_results"]["missing"])
 
 
-def test_an_invalid_run_of_today_is_left_out_with_its_reason(inside, call, capsys):
+def test_an_invalid_run_of_today_is_left_out_with_its_reason(inside, call):
     recorded_run(logs(inside, "1", "sys", "resnet50", "Offline"), "invalid-offline-too-short")
-    assert call()["return"] == 0
-    assert "it is INVALID" in capsys.readouterr().out
+    answer = call()
+    assert answer["return"] == 0
+    assert "it is INVALID" in answer["text"]
 
 
 def test_five_server_runs_are_kept_in_v07_and_better_ones_rotate_on(inside, call):
@@ -142,16 +138,17 @@ def test_the_best_run_stays_when_its_logs_are_gone_and_a_better_one_takes_its_pl
     assert (call()["return"], figure(run)) == (0, "400.0")
 
 
-def test_the_last_accuracy_run_is_kept_and_one_without_a_score_is_not(inside, call, capsys):
+def test_the_last_accuracy_run_is_kept_and_one_without_a_score_is_not(inside, call):
     for time, line in (("1", "accuracy=1.0%"), ("2", "accuracy=2.0%")):
         run = accuracy_run(logs(inside, time, "sys", "resnet50", "Offline"), line, data=time * 2)
         detail = run / "mlperf_log_detail.txt"
         detail.write_text(detail.read_text() + f"# {time}\n")
     unscored = accuracy_run(logs(inside, "3", "sys", "resnet50", "Offline"))
     (unscored / "accuracy.txt").unlink()
-    assert call()["return"] == 0
+    answer = call()
+    assert answer["return"] == 0
     assert (inside / "results/sys/resnet50/Offline/accuracy/accuracy.txt").read_text() == "accuracy=2.0%\n"
-    assert "process,mlperf,accuracy" in capsys.readouterr().out
+    assert "process,mlperf,accuracy" in answer["text"]
 
 
 def test_the_lower_level_of_dlrm_and_3d_unet_gets_the_runs_of_the_higher_one(inside, call):
@@ -184,11 +181,11 @@ def test_a_category_leaves_out_what_it_does_not_submit(inside, call, category, l
     assert found == left
 
 
-def test_a_dry_run_says_what_a_real_one_then_does(inside, call, capsys):
+def test_a_dry_run_says_what_a_real_one_then_does(inside, call):
     v07_run(logs(inside, "1", "T4x1_TRT", "resnet50", "Offline"), "Offline", 100.0)
     before = snapshot(inside)
     dry = call(dry_run="yes")
-    text = capsys.readouterr().out
+    text = dry["text"]
     assert (dry["return"], snapshot(inside)) == (0, before)
     assert (
         "add      T4x1_TRT/resnet50/Offline/performance/run_1: 100 samples/s, from 1/T4x1_TRT/resnet50/Offline" in text
@@ -281,7 +278,7 @@ def test_an_update_that_ends_at_any_moment_is_finished_by_the_next(inside, call,
     assert call()["env"]["CM_MLPERF_UPDATE_RESULTS_CHANGE_COUNT"] == "0"
 
 
-def test_what_was_made_by_a_program_is_still_called_so_when_its_records_stay_behind(inside, call, capsys):
+def test_what_was_made_by_a_program_is_still_called_so_when_its_records_stay_behind(inside, call):
     label = "synthetic input, not an MLPerf result"
     for run in (
         recorded_run(logs(inside, "s", "resnet50", "Offline", "performance", "run_1"), "valid-offline"),
@@ -291,8 +288,9 @@ def test_what_was_made_by_a_program_is_still_called_so_when_its_records_stay_beh
     refused = call()
     assert refused["return"] == 1 and not (inside / "results").exists()
     assert refused["error"].count(f"{label}, --include_synthetic copies it, with this label") == 2
-    assert call(include_synthetic="yes")["return"] == 0
-    assert capsys.readouterr().out.count(label) == 2
+    taken = call(include_synthetic="yes")
+    assert taken["return"] == 0
+    assert taken["text"].count(label) == 2
     from crowdperf.logs.result_rows import compare, read_results
 
     (row,) = read_results(inside / "results").rows

@@ -1,6 +1,7 @@
 """Tiny recorded machines for the tests of recipes that look after a machine; also those of ``tests/machine``."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,18 @@ QUERY = " ".join(nvidia.QUERY)
 
 def build(folder: Path, files: dict[str, str] | None = None, **facts: Any) -> probe.Machine:
     """A recorded machine: an Ubuntu with apt and sudo for the user bench, with these files and keys of machine.json."""
-    for path, text in {"/etc/os-release": UBUNTU, APT: "", SUDO: "", **(files or {})}.items():
+    known = {"note": "made up by a test", "user": BENCH, "environment": {"HOME": "/home/bench"}, **facts}
+    return bare(folder, {"/etc/os-release": UBUNTU, APT: "", SUDO: "", **(files or {})}, **known)
+
+
+def bare(folder: Path, files: Mapping[str, str | bytes] | None = None, **facts: Any) -> probe.Machine:
+    """A recorded machine with nothing but these files and keys of machine.json."""
+    (folder / "root").mkdir(parents=True, exist_ok=True)
+    for path, content in (files or {}).items():
         place = folder / "root" / path.strip("/")
         place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text, encoding="utf-8")
-    known = {"note": "made up by a test", "user": BENCH, "environment": {"HOME": "/home/bench"}, **facts}
-    (folder / "machine.json").write_text(json.dumps(known), encoding="utf-8")
+        place.write_bytes(content.encode() if isinstance(content, str) else content)
+    (folder / "machine.json").write_text(json.dumps(facts), encoding="utf-8")
     return probe.recorded(folder)
 
 
