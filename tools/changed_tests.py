@@ -5,7 +5,7 @@
     .venv-test/bin/python tools/changed_tests.py rooms
 
 Standard output has a line for each thing to run: ``harness FILE`` and ``plain FILE`` for the two environments, ``mypy
-PACKAGE``, or ``everything`` alone; for ``rooms``, ``room NAME`` and ``folder FOLDER`` of the harness's environment.
+PACKAGE``, or ``everything`` alone. For ``rooms``: ``room NAME`` and ``folder FOLDER`` of the harness's environment.
 What was found and what is left out, with the reason, is told on standard error.
 
 A test reaches what it imports (inside functions, too), modules, files of tools/ and paths of the checkout that its

@@ -77,8 +77,6 @@ def order(wish: Wish, files: Sequence[RunFile], machine: str, driver_cuda: str) 
 
     ``driver_cuda``: the newest CUDA that the driver runs, empty where none answers. Raises OrderError.
     """
-    if wish.sha256 and not re.fullmatch(r"[0-9a-fA-F]{64}", wish.sha256):
-        raise OrderError(f"--sha256sum={wish.sha256!r} must be 64 hexadecimal digits.\n  hint: sha256sum FILE")
     if wish.run_file:
         return _own_file(wish.run_file, wish, files)
     if wish.url:
@@ -107,7 +105,7 @@ def _own_file(path: Path, wish: Wish, files: Sequence[RunFile]) -> Order:
         raise OrderError(f"--run_file={path} is not a file.\n  hint: give NVIDIA's cuda_*_linux.run with its path")
     version = _version_in(path.name, wish)
     known = next((file.sha256 for file in files if file.name == path.name), "")
-    return Order(version, str(path), "", wish.sha256.lower() or known)
+    return Order(version, str(path), "", wish.sha256 or known)
 
 
 def _own_address(wish: Wish, files: Sequence[RunFile]) -> Order:
@@ -115,7 +113,7 @@ def _own_address(wish: Wish, files: Sequence[RunFile]) -> Order:
     known = next((file.sha256 for file in files if file.name == name), "")
     if not (wish.sha256 or known):
         raise OrderError(f"the SHA-256 of {name} is not known here.\n  hint: add --sha256sum=64 hexadecimal digits")
-    return Order(_version_in(name, wish), "", wish.url, wish.sha256.lower() or known)
+    return Order(_version_in(name, wish), "", wish.url, wish.sha256 or known)
 
 
 def _version_in(name: str, wish: Wish) -> str:

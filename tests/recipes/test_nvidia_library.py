@@ -62,15 +62,9 @@ def test_which_versions_are_admitted(asked: dict[str, str], version: str, is_rig
     assert Request(**asked).admits(version) is is_right
 
 
-@pytest.mark.parametrize(
-    ("env", "says"),
-    [
-        ({"CM_VERSION": "latest"}, "not a version of cuDNN"),
-        ({"CM_CUDNN_EXPECTED_SHA256": "12"}, "64 hexadecimal digits"),
-    ],
-)
-def test_impossible_requests_are_refused_with_what_is_allowed(env: dict[str, str], says: str) -> None:
-    with pytest.raises(request.RequestError, match=f"(?s){says}.*hint:"):
+def test_an_impossible_request_is_refused_with_what_is_allowed() -> None:
+    env = {"CM_VERSION": "latest"}
+    with pytest.raises(request.RequestError, match=r"(?s)not a version of cuDNN.*hint:"):
         request.asked_in(env, input_values("get-cudnn", env), CUDNN)
 
 

@@ -21,6 +21,7 @@ WRONG = {
     "size": "much",
     "duration": "soon",
     "url": "host:80",
+    "sha256": "12",
 }
 """A value that no input of the type takes; any text is a text and a path."""
 

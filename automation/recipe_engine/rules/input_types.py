@@ -97,6 +97,10 @@ def _url(_: InputDescription, text: str) -> str | None:
     return text if found and 0 < int(found[1] or 80) <= HIGHEST_PORT else None
 
 
+def _sha256(_: InputDescription, text: str) -> str | None:
+    return text.lower() if re.fullmatch(r"[0-9a-fA-F]{64}", text) else None
+
+
 def _text(_: InputDescription, text: str) -> str:
     return text
 
@@ -126,6 +130,7 @@ KINDS: Mapping[str, Kind] = {
         lambda one: f"a number of seconds{_bounds(one, '') or ' above 0'}, or a time such as 90s, 15min or 1h30min",
     ),
     "url": (_url, lambda _: "the URL of a server, such as http://HOST:8000/v1"),
+    "sha256": (_sha256, lambda _: "64 hexadecimal digits, as sha256sum FILE prints them"),
 }
 
 

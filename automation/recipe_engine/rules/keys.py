@@ -170,6 +170,7 @@ INPUT_TYPES: Mapping[str, str] = {
     "size": "bytes: 1000, 512MiB, 20GB",
     "duration": "seconds: 90, 1.5, 90s, 15min, 1h30min",
     "url": "an address that begins with http:// or https://",
+    "sha256": "a SHA-256, 64 hexadecimal digits",
 }
 """The types of inputs, each also as a comma list: ``list of whole``. input_types.py reads them."""
 LIST_OF = "list of "
