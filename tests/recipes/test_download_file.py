@@ -92,8 +92,8 @@ def asked_in(env: dict[str, Any]) -> Any:
     [
         ({}, "no address"),
         ({"CM_DOWNLOAD_URL": "https://host/"}, "--filename"),
-        ({"CM_DOWNLOAD_URL": "ftp://host/f"}, "allowed are http and https"),
-        ({"CM_DOWNLOAD_URL": "host/f"}, "allowed are http and https"),
+        ({"CM_DOWNLOAD_URL": "ftp://host/f"}, "allowed: http, https"),
+        ({"CM_DOWNLOAD_URL": "host/f"}, "allowed: http, https"),
         ({"CM_DOWNLOAD_URL": "https://h/f", "CM_DOWNLOAD_CHECKSUM": "g" * 32}, "32 hexadecimal digits"),
         ({"CM_DOWNLOAD_URL": "https://h/f", "CM_DOWNLOAD_FILENAME": "../f"}, "not the name of a file"),
         ({"CM_DOWNLOAD_URL": "https://h/%2e%2e"}, "not the name of a file"),

@@ -42,8 +42,7 @@ class Request(NamedTuple):
 def asked_in(env: Mapping[str, Any], values: Mapping[str, Any], kind: Kind) -> Request:
     """The request in a recipe's inputs, and in what the engine and the variations put into CM's env.
 
-    Relative paths count from the folder where the command was given. Raises RequestError for a version
-    that is none.
+    Relative paths count from the folder where the command was given. Raises RequestError for a wrong version.
     """
     limits = {name: text_of(env, f"CM_{name.upper()}") for name in ("version", "version_min", "version_max")}
     for name, text in limits.items():
