@@ -75,7 +75,7 @@ class CAutomation(Automation):
         return answer(self.cmind, i, "provenance.reproduce.reproduce_action", "home", "cmind")
 
     def diff(self, i):
-        """Compare two results, figures first: cm diff script A B [--tolerance=PERCENT] [--exit_code] [-v]."""
+        """Compare two results: cm diff script A B [--max_slowdown=PERCENT] [--tolerance=PERCENT] [-v]."""
         return answer(self.cmind, i, "provenance.diff.diff_action")
 
     def describe(self, i):

@@ -5,14 +5,14 @@ what the run was made with and which figures must be equal or near. A trouble wi
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION, threads_in_all
 from crowdperf.logs.layout import RunPaths
-from crowdperf.logs.rates import CHOSEN_ORIGIN, KEPT_ORIGIN, why_not_judged
+from crowdperf.logs.rates import CHOSEN_ORIGIN, KEPT_ORIGIN, why_not_judged, why_not_judged_alone
 from crowdperf.logs.user_conf import conf_rows
 
 from .matrix import RunSpec
@@ -125,14 +125,34 @@ def conf_values(text: str) -> dict[str, str]:
 
 
 def outcome(run: FinishedRun) -> dict[str, Any]:
-    """What must be equal when the run is made again, and what may differ within the tolerance."""
+    """What must be equal when the run is made again, what may differ within the tolerance, what is only compared."""
     exact: dict[str, Any] = {"valid": run.result["valid"], "errors": run.result.get("errors")}
     for metric in (run.accuracy or {}).get("metrics", ()):
         exact[f"accuracy {metric['name']}"] = metric["value"]
+    if run.accuracy:
+        exact["accuracy passed"] = run.accuracy.get("passed")
     metric = run.result.get("metric")
     if not metric:
         return {"exact": exact, "within": {}}
     facts = {name: metric[name] for name in ("value", "unit", "higher_is_better") if name in metric}
     spread = mapping(run.result.get("load")).get("rate_spread_percent")
-    judged = {"spread_percent": spread, "not_judged": list(why_not_judged(run.result))}
-    return {"exact": exact, "within": {metric["name"]: {**facts, **judged}}}
+    reasons = {"not_judged": list(why_not_judged(run.result))}
+    reasons["not_judged_alone"] = list(why_not_judged_alone(run.result))
+    return {
+        "exact": exact,
+        "within": {metric["name"]: {**facts, "spread_percent": spread, **reasons}},
+        "further": {name: {**one, **reasons} for name, one in _token_times(run.result)},
+    }
+
+
+def _token_times(result: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Percentiles of TTFT and TPOT, and the tokens per second, of a run that answered prompts."""
+    text = mapping(result.get("text"))
+    for title, key in (("TTFT", "ttft_ms"), ("TPOT", "tpot_ms")):
+        for percentile in ("p50", "p90", "p99"):
+            value = mapping(text.get(key)).get(percentile)
+            if value is not None:
+                yield f"{title} {percentile}", {"value": value, "unit": "ms", "higher_is_better": False}
+    if text.get("tokens_per_second") is not None:
+        rate = {"value": text["tokens_per_second"], "unit": "tokens/s", "higher_is_better": True}
+        yield "tokens per second", rate

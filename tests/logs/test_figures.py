@@ -6,7 +6,14 @@ from typing import Any
 import pytest
 
 from crowdperf.logs.layout import RunPaths
-from crowdperf.logs.rates import better_rate, has_chosen_rate, is_own_rate, reasons_text, why_not_judged
+from crowdperf.logs.rates import (
+    better_rate,
+    has_chosen_rate,
+    is_own_rate,
+    reasons_text,
+    why_not_judged,
+    why_not_judged_alone,
+)
 from crowdperf.logs.run_log import read_run_logs
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -77,4 +84,5 @@ def test_who_chose_a_rate_is_told_from_its_origin(recording, origin, is_own, is_
     ],
 )  # fmt: skip
 def test_a_figure_that_says_little_is_not_judged(recording, origin, more, reasons):
-    assert why_not_judged({**result_of(recording, 2_000.0, origin), **more}) == reasons
+    result = {**result_of(recording, 2_000.0, origin), **more}
+    assert (*why_not_judged(result), *why_not_judged_alone(result)) == reasons

@@ -70,13 +70,21 @@ def test_figures_are_exact_or_near_by_their_kind(tmp_path: Path) -> None:
     accuracy = row(finished(spec(mode="accuracy"), accuracy=score(), metric=None), tmp_path)["outcome"]
     assert accuracy["within"] == {}
     assert accuracy["exact"]["valid"] is True
-    assert [name for name in accuracy["exact"] if name.startswith("accuracy ")] == ["accuracy acc"]
+    assert [name for name in accuracy["exact"] if name.startswith("accuracy ")] == ["accuracy acc", "accuracy passed"]
     speed = row(finished(spec()), tmp_path)["outcome"]
-    short = {"spread_percent": None, "not_judged": ["less than 60 s were measured"]}
+    reasons = {"not_judged": [], "not_judged_alone": ["less than 60 s were measured"]}
+    short = {"spread_percent": None, **reasons}
     assert speed["within"] == {"throughput (of all)": {"value": 12.5, "unit": "samples/s", **short}}
     metric = {"name": "latency", "value": 2.0, "unit": "ms", "higher_is_better": False}
     better = row(finished(spec(), metric=metric), tmp_path)["outcome"]
     assert better["within"] == {"latency": {"value": 2.0, "unit": "ms", "higher_is_better": False, **short}}
+    assert better["further"] == {}
+    text = {"ttft_ms": {"mean": 1.0, "p50": 2.0, "p90": 3.0, "p99": 4.0}, "tpot_ms": None, "tokens_per_second": 9.0}
+    found = row(finished(spec(), text=text), tmp_path)["outcome"]["further"]
+    assert {name: one["value"] for name, one in found.items()} == {
+        "TTFT p50": 2.0, "TTFT p90": 3.0, "TTFT p99": 4.0, "tokens per second": 9.0,
+    }  # fmt: skip
+    assert found["TTFT p99"] == {"value": 4.0, "unit": "ms", "higher_is_better": False, **reasons}
 
 
 def test_the_lines_of_user_conf_are_inputs_by_their_keys(tmp_path: Path) -> None:

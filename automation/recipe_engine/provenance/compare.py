@@ -33,7 +33,7 @@ WIDTH = 60
 """Longer values are cut in a table; ``--out=json`` has them whole."""
 
 
-def parse_tolerance(given: Any) -> float:
+def parse_tolerance(given: Any, name: str = "tolerance") -> float:
     """How many percent a figure may be off; raises RequestError for an invalid number."""
     if given in (None, ""):
         return DEFAULT_TOLERANCE_PERCENT
@@ -42,7 +42,7 @@ def parse_tolerance(given: Any) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value < float("inf"):
-        raise RequestError(f"--tolerance={given} is not a number of percent >= 0", hint="--tolerance=10")
+        raise RequestError(f"--{name}={given} is not a number of percent >= 0", hint=f"--{name}=10")
     return value
 
 
@@ -73,7 +73,7 @@ class Figure(NamedTuple):
     """
 
     name: str
-    kind: Literal["exact", "within"]
+    kind: Literal["exact", "within", "further"]
     before: Any
     after: Any
     unit: str = ""
@@ -93,7 +93,7 @@ class Figure(NamedTuple):
     def is_same(self, tolerance_percent: float) -> bool:
         """Whether both sides agree: exactly, or within the tolerance."""
         is_near = self.kind == "within" and self.percent is not None and abs(self.percent) <= tolerance_percent
-        return is_near or bool(self.before == self.after)
+        return is_near or self.kind == "further" or bool(self.before == self.after)
 
     def verdict(self, tolerance_percent: float) -> str:
         """What the second is beside the first: better or worse only beyond the tolerance and what chance explains."""
@@ -247,18 +247,25 @@ def _with_origins(settings: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
 def _figures(before: ResultRecord, after: ResultRecord) -> Iterator[Figure]:
     for name, value, now in _both(before.outcome.exact, after.outcome.exact):
         yield Figure(name, "exact", value, now)
-    for name, one, other in _both(before.outcome.within, after.outcome.within):
+    yield from _quantities("within", before.outcome.within, after.outcome.within)
+    yield from _quantities("further", before.outcome.further, after.outcome.further)
+
+
+def _quantities(
+    kind: Literal["within", "further"], before: Mapping[str, Quantity], after: Mapping[str, Quantity]
+) -> Iterator[Figure]:
+    for name, one, other in _both(before, after):
         first, second = one or Quantity(0.0), other or Quantity(0.0)
         known, spreads = one or second, (first.spread_percent, second.spread_percent)
         yield Figure(
             name,
-            "within",
+            kind,
             one.value if one else None,
             other.value if other else None,
             known.unit,
             known.higher_is_better,
             None if None in spreads else sum((spread or 0.0) ** 2 for spread in spreads) ** 0.5,
-            (first.not_judged, second.not_judged),
+            (first.reasons, second.reasons),
         )
 
 
@@ -356,8 +363,12 @@ def show_lines(i: Mapping[str, Any], lines: Iterable[str]) -> None:
     show(i, *map(printable, lines))
 
 
-def failed(i: Mapping[str, Any], error: str, answer: Mapping[str, Any]) -> dict[str, Any]:
+def failed(
+    i: Mapping[str, Any], error: str, answer: Mapping[str, Any], code: int = RequestError.code
+) -> dict[str, Any]:
     """The whole answer with an error, for programs; raises RequestError on a console, where the rest was printed."""
     if i.get("out") == "con":
-        raise RequestError(printable(error), hint="--out=json gives every difference in full")
-    return {"return": RequestError.code, "error": error, **answer}
+        shown = RequestError(printable(error), hint="--out=json gives every difference in full")
+        shown.code = code
+        raise shown
+    return {"return": code, "error": error, **answer}

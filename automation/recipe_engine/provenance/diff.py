@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..actions.adapter import is_verbose, listing_width
+from ..disk.files import write_text
 from ..documents.console_text import cut, plain, table
 from ..rules.amounts import counted
 from ..rules.errors import RequestError
@@ -27,9 +28,12 @@ from .compare import (
     value_text,
 )
 from .record import ResultRecord, find_results, user_path
+from .slowdown import EXIT_CODES, headline, judge_all, junit, markdown, table_lines, verdict
 
 BY_USER = "user"
 """The origin of a setting that was given; others were defaults, or measured."""
+REPORTS = ("junit", "markdown")
+"""Files that ``--max_slowdown`` writes where they are given."""
 VALUE_WIDTH = 28
 NAME_WIDTH = 46
 
@@ -45,11 +49,17 @@ class Pair(NamedTuple):
 def diff_action(i: Mapping[str, Any]) -> dict[str, Any]:
     """Answers ``cm diff script A B [-v]``: results of the same name side by side; of one result each, those two.
 
+    With ``--max_slowdown`` it answers whether the second is slower: 0 no, 1 yes, 2 it cannot be told.
+
     Raises RequestError for a folder without results.
     """
     words = [str(word) for word in (i.get("artifact"), *further_words(i)) if word]
     if len(words) != 2:
         raise RequestError(f"two results are compared, found {len(words)}", hint="cm diff script FOLDER FOLDER")
+    if i.get("max_slowdown") not in (None, ""):
+        return _slowdown(i, words)
+    if unused := [name for name in REPORTS if i.get(name)]:
+        raise RequestError(f"--{unused[0]} only applies with --max_slowdown", hint="add --max_slowdown=5%")
     tolerance_percent = parse_tolerance(i.get("tolerance"))
     pairs, alone = paired(words)
     rows = [_row(pair, tolerance_percent) for pair in pairs]
@@ -62,6 +72,33 @@ def diff_action(i: Mapping[str, Any]) -> dict[str, Any]:
     if is_yes(i.get("exit_code")) and not is_identical:  # 1, as git diff --exit-code
         return failed(i, "the results differ", answer)
     return {"return": 0, **answer}
+
+
+def _slowdown(i: Mapping[str, Any], words: Sequence[str]) -> dict[str, Any]:
+    """The answer with ``--max_slowdown``; several results of a name are repeats, a word may name several folders."""
+    allowed = parse_tolerance(i["max_slowdown"], "max_slowdown")
+    sides = [_repeats(word) for word in words]
+    rows = judge_all(sides, allowed)
+    show_lines(i, [f"{letter}: {word}" for letter, word in zip("AB", words, strict=True)])
+    show_lines(i, ["", *table_lines(rows, listing_width() if not is_verbose(i) else 1000), ""])
+    state, words_of_all = verdict(rows), headline(rows, allowed)
+    for name, text in (("junit", junit(rows)), ("markdown", markdown(rows, allowed))):
+        if given := i.get(name):
+            write_text(user_path(str(given)), text)
+    answer = {"verdict": state, "max_slowdown_percent": allowed, "metrics": plain([row._asdict() for row in rows])}
+    if state != "ok":
+        return failed(i, words_of_all, answer, EXIT_CODES[state])
+    show_lines(i, [words_of_all])
+    return {"return": 0, **answer}
+
+
+def _repeats(word: str) -> dict[str, list[ResultRecord]]:
+    """The results of one folder, or of several by comma, by name. Results of one name must be different runs."""
+    found: dict[str, list[ResultRecord]] = {}
+    folders = dict.fromkeys(user_path(part.strip()) for part in word.split(",") if part.strip())
+    for record in {one.folder.resolve(): one for folder in folders for one in find_results(folder)}.values():
+        found.setdefault(record.name, []).append(record)
+    return found
 
 
 def paired(words: Sequence[str]) -> tuple[list[Pair], list[list[str]]]:
@@ -92,7 +129,7 @@ def _by_name(results: Iterable[ResultRecord]) -> dict[str, ResultRecord]:
         if other is not record:
             raise RequestError(
                 f"{record.name} was produced more than once: {other.folder} and {record.folder}",
-                hint="use the folder of a single run",
+                hint="use the folder of a single run; with --max_slowdown=5% they are repeats of one measurement",
             )
     return found
 
@@ -150,7 +187,7 @@ def figure_lines(pairs: Sequence[Pair], tolerance_percent: float, *, is_verbose:
     rows = [(f"{common}..." if common else "result", "figure", "A", "B", "B / A", "B is")]
     for name, pair in zip(names, pairs, strict=True):
         for figure in pair.comparison.figures:
-            if is_verbose or figure.kind == "within" or _says_something(figure):
+            if is_verbose or figure.kind != "exact" or _says_something(figure):
                 rows.append((name[len(common) :], *_figure_cells(figure, tolerance_percent)))
     return table(rows, 1000 if is_verbose else listing_width(), rights=(2, 3, 4), flexible=1)
 

@@ -70,7 +70,8 @@ class BadRecord(RequestError):
 class Quantity(NamedTuple):
     """A figure that may differ within a tolerance; whether more of it is better, None where its recipe does not say.
 
-    spread_percent: how far it is known to scatter, measured. not_judged: why a difference of it says nothing.
+    spread_percent: how far it is known to scatter, measured. not_judged: why a difference of it says nothing;
+    not_judged_alone: why one of a single run says nothing, which repeats make up for.
     """
 
     value: float
@@ -78,6 +79,12 @@ class Quantity(NamedTuple):
     higher_is_better: bool | None = None
     spread_percent: float | None = None
     not_judged: tuple[str, ...] = ()
+    not_judged_alone: tuple[str, ...] = ()
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why a difference of this one run says nothing."""
+        return (*self.not_judged, *self.not_judged_alone)
 
 
 class RecordedRequest(NamedTuple):
@@ -89,10 +96,12 @@ class RecordedRequest(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came out: figures that must be equal, and those that may differ within a tolerance."""
+    """What came out: figures that must be equal, those that may differ within a tolerance, and further ones, which are
+    compared but not asked of a reproduction."""
 
     exact: Mapping[str, Any]
     within: Mapping[str, Quantity]
+    further: Mapping[str, Quantity] = {}
 
 
 class ResultRecord(NamedTuple):
@@ -174,19 +183,21 @@ def _request(row: Mapping[str, Any]) -> RecordedRequest:
 
 
 def _outcome(row: Mapping[str, Any]) -> Outcome:
-    figures = dict(row.get("within", {}))
-    return Outcome(dict(row.get("exact", {})), {name: _quantity(one) for name, one in figures.items()})
+    within, further = ({name: _quantity(one) for name, one in dict(row.get(key, {})).items()}
+                       for key in ("within", "further"))  # fmt: skip
+    return Outcome(dict(row.get("exact", {})), within, further)
 
 
 def _quantity(row: Mapping[str, Any]) -> Quantity:
     better = row.get("higher_is_better")
     if not (better is None or isinstance(better, bool)):
         raise ValueError
-    spread, reasons = row.get("spread_percent"), row.get("not_judged", [])
-    if not isinstance(reasons, list):
+    spread, reasons = row.get("spread_percent"), [row.get(name, []) for name in ("not_judged", "not_judged_alone")]
+    if not all(isinstance(one, list) for one in reasons):
         raise ValueError
     spread_percent = None if spread is None else float(spread)
-    return Quantity(float(row["value"]), str(row.get("unit", "")), better, spread_percent, tuple(map(str, reasons)))
+    always, alone = (tuple(map(str, one)) for one in reasons)
+    return Quantity(float(row["value"]), str(row.get("unit", "")), better, spread_percent, always, alone)
 
 
 def _by_name(row: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

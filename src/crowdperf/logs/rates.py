@@ -102,17 +102,24 @@ def chosen_rate_text(result: Mapping[str, Any]) -> str:
 
 
 def why_not_judged(result: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return why the figure of a run says nothing about whether another one is better or worse; empty where it does.
+    """Return why the figure of a run says nothing about whether another one is better or worse, whatever its length;
+    empty where it does.
 
     result: the content of result.json.
     """
-    duration_s = float(result.get("duration_s") or 0.0)
     reasons = [] if result["valid"] else ["INVALID"]
-    if duration_s < MIN_JUDGED_S:
-        reasons.append(f"less than {MIN_JUDGED_S:.0f} s were measured")
     if has_chosen_rate(result):
         reasons.append(chosen_rate_text(result))
     return (*reasons, *(str(found) for found in disturbances(result)))
+
+
+def why_not_judged_alone(result: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return why the figure of this one run says nothing, but repeats of it do: it was short.
+
+    result: the content of result.json.
+    """
+    is_short = float(result.get("duration_s") or 0.0) < MIN_JUDGED_S
+    return (f"less than {MIN_JUDGED_S:.0f} s were measured",) if is_short else ()
 
 
 def better_rate(result: Mapping[str, Any]) -> float | None:

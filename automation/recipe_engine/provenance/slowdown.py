@@ -1,0 +1,251 @@
+"""``cm diff script A B --max_slowdown=5%``: whether B is slower than A by more than is allowed, for pipelines. Pure.
+
+A side has one or several results of a name: repeats of one measurement. With 3 or more on both sides, B is slower if
+its values are worse than those of A, made worse by the allowed part, and chance does not explain it: the exact
+one-sided test of Mann and Whitney (Annals of Mathematical Statistics 18, 1947), ties by midranks. With fewer, a
+difference counts only beyond the spread that the results themselves recorded. Without one it cannot be told.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from statistics import median
+from typing import Any, Literal, NamedTuple
+from xml.sax.saxutils import escape, quoteattr
+
+from ..documents.console_text import table
+from ..rules.amounts import counted
+from ..rules.errors import printable
+from .record import Quantity, ResultRecord
+
+MIN_REPEATS, MAX_REPEATS = 3, 30
+"""Repeats that the test needs, and those whose ranks are counted exactly (this project's choice)."""
+CHANCE = 0.01
+"""The greatest probability of the difference by chance. 3 repeats of each side reach 0.05, 4 reach 0.014: there all
+values of B must be worse than all of A."""
+MAX_SCORE_LOSS_PERCENT = 1.0
+"""How much a score may lose: MLPerf's quality target of most benchmarks is 99 % of the reference."""
+
+State = Literal["ok", "slower", "unknown"]
+EXIT_CODES: Mapping[State, int] = {"ok": 0, "slower": 1, "unknown": 2}
+WORDS: Mapping[State, str] = {"ok": "ok", "slower": "WORSE", "unknown": "cannot be told"}
+
+
+class Judged(NamedTuple):
+    """One metric of one result. worse_percent: how much worse the median of B is, below 0 where it is better."""
+
+    name: str
+    metric: str
+    unit: str
+    before: tuple[float, ...]
+    after: tuple[float, ...]
+    worse_percent: float | None
+    state: State
+    reason: str
+
+    @property
+    def title(self) -> str:
+        """The metric with its unit."""
+        return f"{self.metric}, {self.unit}" if self.unit else self.metric
+
+
+def chance_of(before: Sequence[float], after: Sequence[float]) -> float:
+    """The probability that ranks as high as those of `after`, or higher, come by chance; values: more is worse."""
+    pooled = sorted((*before, *after))
+    doubled = {value: 2 * pooled.index(value) + pooled.count(value) + 1 for value in pooled}  # midrank times two
+    ways: list[dict[int, int]] = [{0: 1}, *({} for _ in after)]
+    for value in pooled:
+        for taken in range(len(after), 0, -1):
+            for total, count in ways[taken - 1].items():
+                ways[taken][total + doubled[value]] = ways[taken].get(total + doubled[value], 0) + count
+    observed = sum(doubled[value] for value in after)
+    return sum(count for total, count in ways[-1].items() if total >= observed) / math.comb(len(pooled), len(after))
+
+
+def _worse_percent(before: float, after: float, is_more_better: bool) -> float | None:
+    if not before:
+        return 0.0 if before == after else None
+    change = (after - before) / abs(before) * 100.0
+    return -change if is_more_better else change
+
+
+def _reasons(sides: Sequence[Sequence[Quantity]], are_repeats: bool) -> str:
+    """Why a metric says nothing, each reason once with its sides."""
+    found: dict[str, list[str]] = {}
+    for letter, side in zip("AB", sides, strict=True):
+        for one in side:
+            for reason in (*one.not_judged, *(() if are_repeats else one.not_judged_alone)):
+                if letter not in found.setdefault(reason, []):
+                    found[reason].append(letter)
+    return "; ".join(f"{reason} ({' and '.join(letters)})" for reason, letters in found.items())
+
+
+def _spread_percent(side: Sequence[Quantity]) -> float | None:
+    """How far one side may be off: what its results recorded, or half the range of two."""
+    known = [one.spread_percent for one in side if one.spread_percent is not None]
+    values = [one.value for one in side]
+    middle = median(values)
+    if len(values) > 1 and middle:
+        known.append((max(values) - min(values)) / 2 / abs(middle) * 100.0)
+    return max(known, default=None)
+
+
+def _state_alone(sides: Sequence[Sequence[Quantity]], worse: float, allowed: float) -> tuple[State, str]:
+    """The verdict without enough repeats."""
+    spreads = [_spread_percent(side) for side in sides]
+    more = f"repeat each side {MIN_REPEATS} times or more"
+    if None in spreads:
+        return "unknown", f"single runs, and no spread was measured: {more}"
+    spread = math.hypot(*(one for one in spreads if one is not None))
+    if worse - spread > allowed:
+        return "slower", f"beyond {allowed:g} % and the spread of {spread:.3g} %"
+    if worse > allowed:
+        return "unknown", f"within the spread of single runs ({spread:.3g} %): {more}"
+    return "ok", ""
+
+
+def judge(name: str, metric: str, sides: Sequence[Sequence[Quantity]], allowed_percent: float) -> Judged:
+    """The verdict on one metric, whose direction is known; sides: the results of A and of B, one or more each."""
+    known = sides[0][0]
+    before, after = (tuple(one.value for one in side) for side in sides)
+    are_repeats = min(len(before), len(after)) >= MIN_REPEATS
+    is_more_better = known.higher_is_better is True
+    worse = _worse_percent(median(before), median(after), is_more_better)
+    if why := _reasons(sides, are_repeats):
+        state, reason = "unknown", why
+    elif worse is None:
+        state, reason = "unknown", "the value of A is 0"
+    elif not are_repeats:
+        state, reason = _state_alone(sides, worse, allowed_percent)
+    else:
+        sign, part = (-1.0, -allowed_percent) if is_more_better else (1.0, allowed_percent)
+        chance = chance_of([sign * value * (1 + part / 100) for value in before], [sign * value for value in after])
+        limit = max(CHANCE, 1 / math.comb(len(before) + len(after), len(after)))
+        is_slower = worse > allowed_percent and chance <= limit
+        state = "slower" if is_slower else "ok"
+        over = "within the spread of the repeats" if worse > allowed_percent else ""
+        reason = f"beyond {allowed_percent:g} %, by chance in {chance:.2g} of cases" if is_slower else over
+    return Judged(name, metric, known.unit, before, after, worse, state, reason)  # type: ignore[arg-type]
+
+
+def _judge_exact(name: str, metric: str, before: Any, after: Any) -> Judged | None:
+    """A score must not lose more than MAX_SCORE_LOSS_PERCENT, and what was true must stay true; None for the rest."""
+    if isinstance(before, bool) and isinstance(after, bool):
+        state: State = "slower" if before and not after else "ok"
+        return Judged(name, metric, "", (before,), (after,), None, state, "no longer true" if state != "ok" else "")
+    if not all(isinstance(one, int | float) and not isinstance(one, bool) for one in (before, after)) or not before:
+        return None
+    loss = _worse_percent(before, after, is_more_better=True)
+    is_worse = loss is not None and loss > MAX_SCORE_LOSS_PERCENT
+    reason = f"lost more than {MAX_SCORE_LOSS_PERCENT:g} %" if is_worse else ""
+    return Judged(name, metric, "", (before,), (after,), loss, "slower" if is_worse else "ok", reason)
+
+
+def _unknown(name: str, reason: str) -> Judged:
+    return Judged(name, "result", "", (), (), None, "unknown", reason)
+
+
+def _judge_name(name: str, sides: Sequence[Sequence[ResultRecord]], allowed_percent: float) -> Iterator[Judged]:
+    if (most := max(map(len, sides))) > MAX_REPEATS:
+        yield _unknown(name, f"{most} results of one name; at most {MAX_REPEATS} are compared")
+        return
+    invalid = [letter for letter, side in zip("AB", sides, strict=True)
+               if any(one.outcome.exact.get("valid") is False for one in side)]  # fmt: skip
+    if invalid:
+        yield _unknown(name, f"INVALID ({' and '.join(invalid)})")
+        return
+    values = [[{**one.outcome.within, **one.outcome.further} for one in side] for side in sides]
+    for metric in values[0][0]:
+        found = [[row[metric] for row in side if metric in row] for side in values]
+        if len(found[1]) < len(values[1]) or len(found[0]) < len(values[0]):
+            yield _unknown(name, f"not every result has {metric}")
+        elif found[0][0].higher_is_better is not None:
+            yield judge(name, metric, found, allowed_percent)
+    first, second = ({key: [one.outcome.exact.get(key) for one in side] for key in side[0].outcome.exact}
+                     for side in sides)  # fmt: skip
+    for metric in first.keys() & second.keys() - {"valid"}:
+        pairs = [_judge_exact(name, metric, first[metric][0], after) for after in second[metric]]
+        known = [one for one in pairs if one is not None]
+        yield from [one for one in known if one.state != "ok"][:1] or known[:1]
+
+
+def judge_all(sides: Sequence[Mapping[str, Sequence[ResultRecord]]], allowed_percent: float) -> list[Judged]:
+    """All metrics of all results by name; a name that only A has cannot be told, one that only B has is left out."""
+    rows = []
+    for name, before in sides[0].items():
+        after = sides[1].get(name)
+        found = list(_judge_name(name, (before, after), allowed_percent)) if after else [_unknown(name, "missing in B")]
+        rows += sorted(found, key=lambda one: one.metric) or [_unknown(name, "no metric that can be compared")]
+    return rows
+
+
+def verdict(rows: Iterable[Judged]) -> State:
+    """The worst of all: slower, else unknown, else ok."""
+    states = {row.state for row in rows}
+    return next((state for state in ("slower", "unknown") if state in states), "ok")
+
+
+def headline(rows: Sequence[Judged], allowed_percent: float) -> str:
+    """One sentence for the end of a log and the title of a comment."""
+    worse = [row for row in rows if row.state == "slower"]
+    unknown = sum(row.state == "unknown" for row in rows)
+    if worse:
+        names = ", ".join(dict.fromkeys(f"{row.name} {row.metric}" for row in worse))
+        return f"B is worse than A by more than {allowed_percent:g} %: {names}"
+    if unknown:
+        return f"{counted(unknown, 'metric')} of {len(rows)} cannot be compared"
+    return f"B is not slower than A by more than {allowed_percent:g} % ({counted(len(rows), 'metric')})"
+
+
+# --- text ---
+
+
+def _middle(values: Sequence[float]) -> str:
+    """The median, with the range of several."""
+    if not values:
+        return "-"
+    if isinstance(values[0], bool):
+        return "yes" if all(values) else "no"
+    spread = (max(values) - min(values)) / 2 / abs(median(values)) * 100 if len(values) > 1 and median(values) else 0.0
+    text = f"{median(values):,.6g}"
+    return f"{text} ±{spread:.2g} % (n={len(values)})" if len(values) > 1 else text
+
+
+def _cells(row: Judged) -> tuple[str, str, str, str, str, str]:
+    change = "" if row.worse_percent is None else f"{-row.worse_percent if row.worse_percent else 0.0:+.1f} %"
+    words = f"{WORDS[row.state]}: {row.reason}" if row.reason else WORDS[row.state]
+    return row.name, row.title, _middle(row.before), _middle(row.after), change, words
+
+
+_TITLES = ("result", "metric", "A", "B", "better by", "verdict")
+
+
+def table_lines(rows: Sequence[Judged], width: int) -> Iterator[str]:
+    """A row for each metric; medians with half the range, in percent, of repeats."""
+    return table([_TITLES, *map(_cells, rows)], width, rights=(2, 3, 4), flexible=5)
+
+
+def markdown(rows: Sequence[Judged], allowed_percent: float) -> str:
+    """A comment for a pull request."""
+
+    def line(cells: Iterable[str]) -> str:
+        return f"| {' | '.join(printable(cell).replace('|', chr(92) + '|') for cell in cells)} |"
+
+    head = [f"**{printable(headline(rows, allowed_percent))}**", "", line(_TITLES), "|---|---|--:|--:|--:|---|"]
+    return "\n".join([*head, *(line(_cells(row)) for row in rows)]) + "\n"
+
+
+def junit(rows: Sequence[Judged]) -> str:
+    """JUnit's XML: a test case for each metric, a failure where it is worse, an error where it cannot be told."""
+    failures, errors = (sum(row.state == state for row in rows) for state in ("slower", "unknown"))
+    lines = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        f'<testsuite name="crowdperf diff" tests="{len(rows)}" failures="{failures}" errors="{errors}">',
+    ]
+    for row in rows:
+        case = f"<testcase classname={quoteattr(printable(row.name))} name={quoteattr(printable(row.title))}"
+        cells = _cells(row)
+        text = escape(printable(f"A {cells[2]}, B {cells[3]}, better by {cells[4]}"))
+        kind = {"slower": "failure", "unknown": "error"}.get(row.state, "system-out")
+        reason = "" if row.state == "ok" else f" message={quoteattr(printable(row.reason))}"
+        lines.append(f"{case}><{kind}{reason}>{text}</{kind}></testcase>")
+    return "\n".join([*lines, "</testsuite>"]) + "\n"

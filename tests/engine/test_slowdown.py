@@ -1,0 +1,193 @@
+"""Whether B is slower than A, for pipelines: never by chance, and never silently where it cannot be told."""
+
+import itertools
+import json
+import math
+import random
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recipe_engine.provenance import slowdown
+from recipe_engine.provenance.diff import diff_action
+from recipe_engine.provenance.record import Quantity, ResultRecord, parse_record, sealed
+from recipe_engine.provenance.slowdown import Judged, chance_of, judge, judge_all, verdict
+from recipe_engine.rules.errors import RequestError
+from test_comparison import row
+
+SHORT = "less than 60 s were measured"
+
+
+def quantities(values: list[float], **more: Any) -> list[Quantity]:
+    return [Quantity(value, "1/s", **{"higher_is_better": True, **more}) for value in values]
+
+
+def judged(before: list[float], after: list[float], allowed: float = 5.0, **more: Any) -> Judged:
+    return judge("one", "speed", [quantities(before, **more), quantities(after, **more)], allowed)
+
+
+@pytest.mark.parametrize("sizes", [(3, 3), (2, 5), (4, 3)])
+def test_the_chance_is_that_of_all_ways_to_deal_the_ranks(sizes: tuple[int, int]) -> None:
+    values = [random.Random(7).choice([1.0, 2.0, 2.5, 3.0, 4.0]) for _ in range(sum(sizes))]  # with ties
+    before, after = values[: sizes[0]], values[sizes[0] :]
+    ranks = [sum((other < value) + (other == value) / 2 for other in values) for value in values]
+    deals = list(itertools.combinations(ranks, sizes[1]))
+    expected = sum(sum(deal) >= sum(ranks[sizes[0] :]) - 1e-9 for deal in deals) / len(deals)
+    assert chance_of(before, after) == pytest.approx(expected)
+    assert chance_of([1, 2, 3], [4, 5, 6]) == 1 / math.comb(6, 3)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "more", "state", "words"),
+    [
+        ([100, 101, 99], [80, 81, 79], {}, "slower", "beyond 5 %"),
+        ([100, 101, 99], [96, 97, 98], {}, "ok", ""),  # 3 % are allowed
+        ([100, 101, 99], [120, 121, 119], {}, "ok", ""),
+        ([100, 140, 60], [92, 130, 55], {}, "ok", "within the spread of the repeats"),
+        ([100, 101, 99], [80, 81, 79], {"higher_is_better": False}, "ok", ""),
+        ([100, 101, 99], [120, 121, 119], {"higher_is_better": False}, "slower", "beyond 5 %"),
+        ([100, 101, 99], [80, 81, 79], {"not_judged_alone": (SHORT,)}, "slower", ""),
+        ([100, 101, 99], [80, 81, 79], {"not_judged": ("other load",)}, "unknown", "other load (A and B)"),
+        ([100], [80], {"not_judged_alone": (SHORT,), "spread_percent": 1.0}, "unknown", SHORT),
+        ([100], [80], {}, "unknown", "no spread was measured: repeat each side 3 times"),
+        ([100], [80], {"spread_percent": 2.0}, "slower", "the spread of 2.83 %"),
+        ([100], [93], {"spread_percent": 2.0}, "unknown", "within the spread of single runs"),
+        ([100], [97], {"spread_percent": 2.0}, "ok", ""),
+        ([100, 110], [80, 88], {}, "slower", "beyond 5 %"),
+        ([100, 140], [80, 112], {}, "unknown", "within the spread of single runs"),
+        ([0], [80], {"spread_percent": 2.0}, "unknown", "the value of A is 0"),
+        ([0], [0], {"spread_percent": 2.0}, "ok", ""),
+    ],
+)
+def test_a_slowdown_counts_only_beyond_what_is_allowed_and_beyond_the_spread(
+    before: list[float], after: list[float], more: dict[str, Any], state: str, words: str
+) -> None:
+    found = judged(before, after, **more)
+    assert found.state == state, found
+    assert words in found.reason
+
+
+def test_ten_repeats_of_the_same_server_are_never_slower_and_injected_slowdowns_always_are() -> None:
+    chance = random.Random(11)
+
+    def repeats(factor: float) -> list[float]:
+        return [100 * factor * chance.gauss(1, 0.015) for _ in range(10)]
+
+    lower = {"higher_is_better": False}
+    assert {judged(repeats(1), repeats(1), **lower).state for _ in range(200)} == {"ok"}
+    assert {judged(repeats(1), repeats(factor), **lower).state for factor in (1.3, 1.1) for _ in range(50)} == {
+        "slower"
+    }
+
+
+# --- folders ---
+
+
+def outcome(speed: float = 100.0, ttft: float | None = 40.0, **exact: Any) -> dict[str, Any]:
+    within = {"throughput": {"value": speed, "unit": "1/s", "higher_is_better": True, "not_judged_alone": [SHORT]}}
+    further = {} if ttft is None else {"TTFT p99": {"value": ttft, "unit": "ms", "higher_is_better": False}}
+    return {"exact": {"valid": True, "errors": 0, "accuracy acc": 99.0, **exact}, "within": within, "further": further}
+
+
+def write(folder: Path, *outcomes: dict[str, Any], name: str = "net/Offline/performance") -> Path:
+    for number, one in enumerate(outcomes):
+        place = folder / f"repeat-{number}"
+        place.mkdir(parents=True)
+        (place / "record.json").write_text(json.dumps(sealed(row(name=name, outcome=one))))
+    return folder
+
+
+def answer(a: Path | str, b: Path | str, **more: Any) -> dict[str, Any]:
+    return diff_action({"artifact": str(a), "artifacts": [str(b)], "max_slowdown": "5%", **more})
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    return write(tmp_path / "a", outcome(100, 40), outcome(102, 41), outcome(98, 39))
+
+
+def test_metrics_and_scores_of_repeats_are_judged(tmp_path: Path, base: Path) -> None:
+    same = write(tmp_path / "b", outcome(101, 40), outcome(99, 40), outcome(100, 41))
+    found = answer(base, same)
+    assert (found["return"], found["verdict"]) == (0, "ok")
+    assert [one["metric"] for one in found["metrics"]] == ["TTFT p99", "accuracy acc", "throughput"]
+    worse = write(tmp_path / "c", outcome(101, 52), outcome(99, 53), outcome(100, 54))
+    found = answer(base, worse)
+    assert (found["return"], found["verdict"]) == (1, "slower")
+    assert found["error"] == "B is worse than A by more than 5 %: net/Offline/performance TTFT p99"
+
+
+@pytest.mark.parametrize(
+    ("changed", "code", "words"),
+    [
+        ({"accuracy acc": 98.9}, 0, ""),
+        ({"accuracy acc": 97.0}, 1, "accuracy acc"),
+        ({"accuracy passed": True}, 0, ""),
+        ({"valid": False}, 2, "cannot be compared"),
+    ],
+)
+def test_a_lost_score_is_worse_and_an_invalid_run_cannot_be_compared(
+    tmp_path: Path, base: Path, changed: dict[str, Any], code: int, words: str
+) -> None:
+    other = write(tmp_path / "b", *(outcome(speed, 40, **changed) for speed in (100, 101, 99)))
+    found = answer(base, other)
+    assert found["return"] == code
+    assert words in found.get("error", "")
+
+
+def test_what_was_passed_must_stay_passed(tmp_path: Path) -> None:
+    sides = [{"x": [read(outcome(**{"accuracy passed": value}))] * 3} for value in (True, False)]
+    found = {one.metric: one for one in judge_all(sides, 5.0)}
+    assert (found["accuracy passed"].state, found["accuracy passed"].reason) == ("slower", "no longer true")
+    assert verdict(judge_all(sides[::-1], 5.0)) == "ok"
+
+
+def read(one: dict[str, Any]) -> ResultRecord:
+    return parse_record(json.dumps(sealed(row(outcome=one))), "record.json")
+
+
+def test_several_folders_are_repeats_and_one_folder_counts_once(tmp_path: Path, base: Path) -> None:
+    folders = ",".join(str(base / f"repeat-{number}") for number in range(3))
+    found = answer(f"{folders},{base}", base)
+    assert [len(one["before"]) for one in found["metrics"] if one["metric"] == "throughput"] == [3]
+    assert found["return"] == 0
+
+
+def test_a_missing_result_or_metric_cannot_be_told(tmp_path: Path, base: Path) -> None:
+    other = write(tmp_path / "b", outcome(), name="net/Server/performance")
+    assert answer(base, other)["return"] == 2
+    assert answer(base, other)["metrics"][0]["reason"] == "missing in B"
+    other = write(tmp_path / "c", *(outcome(100, None) for _ in range(3)))
+    found = answer(base, other)
+    assert found["return"] == 2
+    assert "not every result has TTFT p99" in [one["reason"] for one in found["metrics"]]
+    many = write(tmp_path / "d", *(outcome() for _ in range(slowdown.MAX_REPEATS + 1)))
+    assert "at most 30 are compared" in answer(base, many)["metrics"][0]["reason"]
+
+
+def test_a_pipeline_gets_junit_and_markdown(tmp_path: Path, base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = "net|<&/Offline"
+    a = write(tmp_path / "x", *(outcome(speed) for speed in (100, 101, 99)), name=name)
+    b = write(tmp_path / "y", *(outcome(speed) for speed in (80, 81, 79)), name=name)
+    files = {"junit": str(tmp_path / "j.xml"), "markdown": str(tmp_path / "m.md")}
+    assert answer(a, b, **files)["return"] == 1
+    suite = ElementTree.parse(files["junit"]).getroot()
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "1", "0")
+    (failed,) = [case for case in suite if case.find("failure") is not None]
+    assert failed.get("name") == "throughput, 1/s"
+    lines = (tmp_path / "m.md").read_text().splitlines()
+    assert lines[0].startswith("**B is worse than A by more than 5 %") and "\x1b" not in "".join(lines)
+    assert {line.replace("\\|", "").count("|") for line in lines[2:]} == {7}
+    with pytest.raises(RequestError) as caught:
+        answer(a, b, out="con")
+    assert caught.value.code == 1
+    assert "80 ±1.2 % (n=3)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("given", ["-1", "x", "nan", "5 % or so"])
+def test_a_wrong_limit_is_refused(base: Path, given: str) -> None:
+    with pytest.raises(RequestError, match=f"--max_slowdown={given} is not a number of percent"):
+        answer(base, base, max_slowdown=given)
+    with pytest.raises(RequestError, match="--junit only applies with --max_slowdown"):
+        diff_action({"artifact": str(base), "artifacts": [str(base)], "junit": "a.xml"})
