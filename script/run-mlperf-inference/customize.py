@@ -17,7 +17,7 @@ from crowdperf.kit.file_locks import file_lock
 from crowdperf.logs.layout import ResultsPaths, make_run_id
 from crowdperf.rules.app_names import APP_RECIPE, app_names, recipe_meta
 
-from . import basis, matrix, resume, session, sessionfile
+from . import basis, matrix, repeats, resume, session, sessionfile
 
 HINT = "hint: cm help script run-mlperf-inference lists the inputs and their values"
 PLANNED_RUN_ID = "planned-run"
@@ -78,6 +78,7 @@ def plan(i):
     try:
         config = read_config(i)
         specs = matrix.matrix(config)
+        repeats.require_baseline(i["values"], specs)
         settings, paths = former_folder(config, i["input"])
         if paths is not None:
             file = sessionfile.SessionFile(paths, surroundings(i, config), settings)
@@ -85,7 +86,11 @@ def plan(i):
     except (matrix.ConfigError, sessionfile.FolderInUse) as error:
         return failure(error, HINT)
     planned = paths or ResultsPaths(config.results_folder, PLANNED_RUN_ID)
-    return {"return": 0, "runs": session.planned_inputs(specs, planned, passed_on_inputs(i["input"]))}
+    count = i["values"]["repeats"] or 1
+    several = [ResultsPaths(one.parent, one.name) for one in repeats.folders(planned.folder, count)]
+    places = [planned] if count == 1 else several
+    runs = [session.planned_inputs(specs, one, passed_on_inputs(i["input"])) for one in places]
+    return {"return": 0, "runs": [run for them in runs for run in them]}
 
 
 def preprocess(i):
@@ -98,6 +103,7 @@ def preprocess(i):
             raise matrix.ConfigError(["--machine: a recorded machine works only with cm plan script"])
         if (conf := config.options.get("user_conf")) and not Path(conf).is_file():  # in a plan, a run may yet write it
             raise matrix.ConfigError([f"--user_conf: {conf} is not a file"])
+        repeats.require_baseline(i["values"], matrix.matrix(config))
     except matrix.ConfigError as error:
         return failure(error, HINT)
     settings, former = former_folder(config, i["input"])
@@ -107,6 +113,19 @@ def preprocess(i):
     except OSError as error:
         problem = Exception(f"cannot create a folder in {config.results_folder}: {error.strerror}")
         return failure(problem, "hint: choose another folder with --results_dir")
+    if (i["values"]["repeats"] or 1) > 1:
+        answer = repeats.make(i, i["meta"]["input_mapping"], paths.folder, print)
+    else:
+        answer = one_call(i, config, paths, settings, is_new=former is None)
+    if answer["return"] or i["values"]["baseline"] is None:
+        return answer
+    judged = repeats.judge(i["values"], paths.folder)
+    i["state"]["mlperf_comparison"] = judged
+    return {**answer, **judged}
+
+
+def one_call(i, config: matrix.Config, paths: ResultsPaths, settings: dict | None, *, is_new: bool) -> dict:
+    """Makes the runs of one call in its folder, and gives CM's answer."""
     in_use = sessionfile.FolderInUse(f"another run is using {paths.folder}")
     try:
         with file_lock(paths.folder, in_use, is_needed=False):
@@ -116,6 +135,6 @@ def preprocess(i):
                 own_inputs=own_inputs(i["input"], i["meta"]["input_mapping"]),
             )  # fmt: skip
             file = sessionfile.SessionFile(paths, around, settings)
-            return work.make_runs(call, file, is_new=former is None)
+            return work.make_runs(call, file, is_new=is_new)
     except sessionfile.FolderInUse as error:
         return failure(error, "hint: wait until it finishes, or stop it" if error is in_use else HINT)

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made_records import row
 from recipe_engine.provenance import slowdown
 from recipe_engine.provenance.diff import diff_action
 from recipe_engine.provenance.record import Quantity, ResultRecord, parse_record, sealed
 from recipe_engine.provenance.slowdown import Judged, chance_of, judge, judge_all, verdict
 from recipe_engine.rules.errors import RequestError
-from test_comparison import row
 
 SHORT = "less than 60 s were measured"
 

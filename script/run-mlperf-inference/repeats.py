@@ -1,0 +1,121 @@
+"""A call several times (`--repeats`), and the verdict against an earlier result (`--baseline`).
+
+Each repeat is a call of its own in a folder `repeat-<n>` of the call's folder. The engine judges: medians and spread of
+all repeats against those of the baseline (`cm diff script A B --max_slowdown`).
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from crowdperf.call.recipe_calls import PASSED_ON_INPUTS, SCRIPT_AUTOMATION
+from crowdperf.kit.terminal import aligned
+from crowdperf.kit.whole_file import write_json
+
+from .matrix import ConfigError, RunSpec
+from .record import QUERY
+
+OWN = ("repeats", "baseline", "max_slowdown", "junit", "markdown")
+"""Inputs of the whole call, which its repeats do not get."""
+SUMMARY = "repeats.json"
+DEFAULT_SLOWDOWN = "5%"
+BASELINE_HINT = "hint: cm run script --tags=show,mlperf,results lists results that can be a baseline"
+
+
+def record_name(spec: RunSpec) -> str:
+    """The name of a run in its record."""
+    return f"{spec.model}/{spec.scenario.value}/{spec.mode.value}"
+
+
+def require_baseline(values: Mapping[str, Any], specs: tuple[RunSpec, ...]) -> None:
+    """Refuses a baseline or a limit that cannot be used, before anything runs. Raises ConfigError."""
+    if (folder := values["baseline"]) is None:
+        return
+    from recipe_engine.provenance.compare import parse_tolerance  # only a hook's process has the engine
+    from recipe_engine.provenance.record import find_results
+    from recipe_engine.rules.errors import RecipeError
+
+    try:
+        parse_tolerance(values["max_slowdown"], "max_slowdown")
+        names = {one.name for one in find_results(folder)}
+    except RecipeError as error:
+        raise ConfigError([f"--baseline: {error.message}"]) from error
+    wanted = {record_name(spec) for spec in specs}
+    if not names & wanted:
+        found = f"found {', '.join(sorted(names))}; this run has {', '.join(sorted(wanted))}"
+        raise ConfigError([f"--baseline: {folder} has no result of the same name: {found}"])
+
+
+def folders(folder: Path, count: int) -> Iterator[Path]:
+    """The folders of the repeats."""
+    return (folder / f"repeat-{number}" for number in range(1, count + 1))
+
+
+def make(i: dict[str, Any], mapping: Mapping[str, str], folder: Path, say: Callable[[str], None]) -> dict[str, Any]:
+    """Makes the repeats one by one and says what they have in common; the answer of the first that fails ends it."""
+    count = i["values"]["repeats"]
+    own = {mapping[name] for name in (*OWN, "resume", "results_dir", "run_id")}  # and their aliases
+    names = [name for name in (*mapping, *PASSED_ON_INPUTS) if mapping.get(name) not in own]
+    inputs = {name: i["input"][name] for name in names if i["input"].get(name)}
+    state: dict[str, Any] = {}
+    for number, place in enumerate(folders(folder, count), start=1):
+        say(f"\nRepeat {number} of {count}: {place}")
+        call = {**inputs, "action": "run", "automation": SCRIPT_AUTOMATION, "tags": QUERY, "quiet": True,
+                "results_dir": str(folder), "run_id": place.name}  # fmt: skip
+        answer = i["automation"].cmind.access(call)
+        if answer["return"]:
+            return {**answer, "error": f"repeat {number} of {count}: {answer.get('error')}"}
+        state = answer.get("new_state") or state
+    rows = summary(folder)
+    write_json(folder / SUMMARY, {"format": 1, "repeats": count, "metrics": rows})
+    say(f"\n{count} repeats in {folder}")
+    say("\n".join(table(rows)))
+    i["state"].update(state)
+    return {"return": 0}
+
+
+def summary(folder: Path) -> list[dict[str, Any]]:
+    """Each metric of all repeats: its values, their median, and half their range in percent of it."""
+    from recipe_engine.provenance.record import find_results  # only a hook's process has the engine
+
+    found: dict[tuple[str, str, str], list[float]] = {}
+    for one in find_results(folder):
+        for metric, quantity in {**one.outcome.within, **one.outcome.further}.items():
+            found.setdefault((one.name, metric, quantity.unit), []).append(quantity.value)
+    return [
+        {"name": name, "metric": metric, "unit": unit, "values": values, "median": median(values),
+         "spread_percent": _spread_percent(values)}
+        for (name, metric, unit), values in found.items()
+    ]  # fmt: skip
+
+
+def _spread_percent(values: list[float]) -> float | None:
+    middle = median(values)
+    return round((max(values) - min(values)) / 2 / abs(middle) * 100, 2) if middle else None
+
+
+def table(rows: list[dict[str, Any]]) -> list[str]:
+    """Medians with the spread, one line per metric."""
+    cells = [("Result", "Metric", "Median", "Lowest", "Highest", "Spread")]
+    for row in rows:
+        unit = f", {row['unit']}" if row["unit"] else ""
+        numbers = (f"{value:,.6g}" for value in (row["median"], min(row["values"]), max(row["values"])))
+        spread = "" if row["spread_percent"] is None else f"±{row['spread_percent']:.2g} %"
+        cells.append((row["name"], f"{row['metric']}{unit}", *numbers, spread))
+    return aligned(cells, frozenset(("Median", "Lowest", "Highest", "Spread")))
+
+
+def judge(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Prints the engine's verdict on the results in a folder. `return`: 0, 1 where it is slower, 2 where that cannot be
+    told; then with `error`."""
+    from recipe_engine.provenance.diff import diff_action  # only a hook's process has the engine
+    from recipe_engine.rules.errors import RecipeError
+
+    asked = {"artifact": str(values["baseline"]), "artifacts": [str(folder)], "out": "con",
+             "max_slowdown": values["max_slowdown"] or DEFAULT_SLOWDOWN}  # fmt: skip
+    asked |= {name: str(values[name]) for name in ("junit", "markdown") if values[name]}
+    try:
+        return {"return": diff_action(asked)["return"]}
+    except RecipeError as error:
+        return {"return": error.code, "error": error.message}

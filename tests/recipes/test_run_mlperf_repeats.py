@@ -1,0 +1,136 @@
+"""run-mlperf-inference: `--repeats` and `--baseline`, with made-up runs below them."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from made_records import row
+from recipe_engine.provenance.record import sealed
+from recipe_loader import RECIPES, load_recipe, recipe_meta
+
+recipe = load_recipe("run-mlperf-inference")
+META = recipe_meta("run-mlperf-inference")
+OFFLINE = {"CM_MLPERF_LOADGEN_SCENARIO": "offline", "CM_MLPERF_LOADGEN_MODE": "performance"}
+NAME = "digits/Offline/performance"
+
+
+def write_record(folder: Path, speed: float, name: str = NAME) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    within = {"throughput": {"value": speed, "unit": "samples/s", "higher_is_better": True}}
+    outcome = {"exact": {"valid": True}, "within": within}
+    (folder / "record.json").write_text(json.dumps(sealed(row(name=name, outcome=outcome))))
+    return folder
+
+
+class Repeats:
+    """Answers each repeat with a record of the next speed, or a failure where there is none left."""
+
+    def __init__(self, *speeds: float) -> None:
+        self.speeds = list(speeds)
+        self.calls: list[dict[str, Any]] = []
+
+    def access(self, request: dict[str, Any]) -> dict[str, Any]:
+        self.calls.append(request)
+        if len(self.calls) > len(self.speeds):
+            return {"return": 1, "error": "a result is INVALID"}
+        write_record(Path(request["results_dir"]) / request["run_id"], self.speeds[len(self.calls) - 1])
+        return {"return": 0, "new_state": {"mlperf_results": {"number": len(self.calls)}}}
+
+
+@pytest.fixture
+def call(tmp_path, hook_input):
+    """Calls the hook; gives its answer, the state and the dict that it got."""
+
+    def run(cm: Any, hook: str = "preprocess", inputs: dict[str, Any] | None = None, **env: str) -> Any:
+        folder = RECIPES / "run-mlperf-inference"
+        env |= {"CM_TMP_CURRENT_PATH": str(tmp_path), "CM_HOST_OS_TYPE": "linux",
+                "CM_TMP_CURRENT_SCRIPT_PATH": str(folder), **OFFLINE}  # fmt: skip
+        i = hook_input(env, input=inputs or {}, meta=META, automation=SimpleNamespace(cmind=cm))
+        return getattr(recipe, hook)(i), i["state"]
+
+    return run
+
+
+@pytest.fixture
+def baseline(tmp_path: Path) -> Path:
+    for number, speed in enumerate((100.0, 101.0, 99.0)):
+        write_record(tmp_path / "base" / f"repeat-{number}", speed)
+    return tmp_path / "base"
+
+
+def test_repeats_are_calls_of_their_own_and_the_table_has_median_and_spread(call, tmp_path, capsys):
+    cm = Repeats(90.0, 110.0, 100.0)
+    inputs = {"model": "digits", "results_dir": "elsewhere", "repeats": "3", "resume": "yes", "quiet": True}
+    answer, state = call(cm, inputs=inputs, CM_MLPERF_RUN_REPEATS="3", CM_MLPERF_RUN_ID="mine")
+    assert answer["return"] == 0
+    folder = tmp_path / "elsewhere" / "mine"
+    assert [(one["run_id"], one["results_dir"]) for one in cm.calls] == [
+        (f"repeat-{number}", str(folder)) for number in (1, 2, 3)
+    ]
+    assert all(one["model"] == "digits" and not {"repeats", "resume", "out_dir"} & one.keys() for one in cm.calls)
+    text = capsys.readouterr().out
+    assert "100" in text and "±10 %" in text
+    (metric,) = json.loads((folder / "repeats.json").read_text())["metrics"]
+    assert (metric["median"], metric["spread_percent"], metric["values"]) == (100.0, 10.0, [90.0, 110.0, 100.0])
+    assert state["mlperf_results"] == {"number": 3}
+
+
+def test_a_repeat_that_fails_ends_it(call):
+    cm = Repeats(90.0)
+    answer, _ = call(cm, CM_MLPERF_RUN_REPEATS="3")
+    assert (answer["return"], len(cm.calls)) == (1, 2)
+    assert answer["error"] == "repeat 2 of 3: a result is INVALID"
+
+
+@pytest.mark.parametrize(
+    ("speeds", "code", "words"),
+    [
+        ((100.0, 101.0, 99.0), 0, "B is not slower than A by more than 5 %"),
+        ((80.0, 81.0, 79.0), 1, ""),
+    ],
+)
+def test_repeats_are_judged_against_a_baseline(call, tmp_path, baseline, capsys, speeds, code, words):
+    files = {"CM_MLPERF_RUN_JUNIT": str(tmp_path / "j.xml"), "CM_MLPERF_RUN_MARKDOWN": str(tmp_path / "m.md")}
+    given = {"CM_MLPERF_RUN_BASELINE": str(baseline), **files}
+    answer, state = call(Repeats(*speeds), CM_MLPERF_RUN_REPEATS="3", **given)
+    assert answer["return"] == code == state["mlperf_comparison"]["return"]
+    assert words in capsys.readouterr().out
+    assert (tmp_path / "j.xml").is_file() and (tmp_path / "m.md").is_file()
+    if code:
+        assert "B is worse than A by more than 5 %" in answer["error"]
+
+
+def test_the_limit_is_the_users(call, baseline):
+    given = {"CM_MLPERF_RUN_BASELINE": str(baseline), "CM_MLPERF_RUN_MAX_SLOWDOWN": "25"}
+    assert call(Repeats(80.0, 81.0, 79.0), CM_MLPERF_RUN_REPEATS="3", **given)[0]["return"] == 0
+
+
+@pytest.mark.parametrize("hook", ["plan", "preprocess"])
+@pytest.mark.parametrize(
+    ("name", "limit", "words"),
+    [
+        ("none", "5%", "--baseline: "),
+        (".", "5%", "it contains no record.json"),
+        ("base", "fast", "--max_slowdown=fast is not a number of percent"),
+        ("other", "5%", "has no result of the same name: found digits/Server/performance; this run has"),
+    ],
+)
+def test_a_baseline_that_cannot_be_used_is_refused_before_anything_runs(
+    call, tmp_path, baseline, hook, name, limit, words
+):
+    write_record(tmp_path / "other", 100.0, "digits/Server/performance")
+    (tmp_path / "empty").mkdir()
+    folder = tmp_path / ("empty" if name == "." else name)
+    given = {"CM_MLPERF_RUN_BASELINE": str(folder), "CM_MLPERF_RUN_MAX_SLOWDOWN": limit}
+    cm = Repeats()
+    answer, _ = call(cm, hook, **given)
+    assert answer["return"] == 1 and words in answer["error"], answer
+    assert cm.calls == [] and not (tmp_path / "results").exists()
+
+
+def test_a_plan_has_the_runs_of_all_repeats(call):
+    one, three = (call(Repeats(), "plan", CM_MLPERF_RUN_REPEATS=count)[0]["runs"] for count in ("1", "3"))
+    assert len(three) == 3 * len(one)
+    assert len({json.dumps(run, sort_keys=True) for run in three}) == 3
