@@ -95,8 +95,6 @@ def plan(i):
 
 def preprocess(i):
     """CM hook: does the whole call. Error when a run fails, a result is INVALID or an accuracy misses its target."""
-    from . import work  # with pages and plots, which a plan does not need
-
     try:
         config = read_config(i)
         if "machine" in config.options:
@@ -126,6 +124,8 @@ def preprocess(i):
 
 def one_call(i, config: matrix.Config, paths: ResultsPaths, settings: dict | None, *, is_new: bool) -> dict:
     """Makes the runs of one call in its folder, and gives CM's answer."""
+    from . import work  # with pages and plots, which a plan does not need
+
     in_use = sessionfile.FolderInUse(f"another run is using {paths.folder}")
     try:
         with file_lock(paths.folder, in_use, is_needed=False):

@@ -125,7 +125,7 @@ def conf_values(text: str) -> dict[str, str]:
 
 
 def outcome(run: FinishedRun) -> dict[str, Any]:
-    """What must be equal when the run is made again, what may differ within the tolerance, what is only compared."""
+    """The outcome of a run for its record: exact values, values within a tolerance, others."""
     exact: dict[str, Any] = {"valid": run.result["valid"], "errors": run.result.get("errors")}
     for metric in (run.accuracy or {}).get("metrics", ()):
         exact[f"accuracy {metric['name']}"] = metric["value"]

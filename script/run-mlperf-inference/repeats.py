@@ -43,7 +43,7 @@ def require_baseline(values: Mapping[str, Any], specs: tuple[RunSpec, ...]) -> N
         raise ConfigError([f"--baseline: {error.message}"]) from error
     wanted = {record_name(spec) for spec in specs}
     if not names & wanted:
-        found = f"found {', '.join(sorted(names))}; this run has {', '.join(sorted(wanted))}"
+        found = f"found {', '.join(sorted(names))}, this run has {', '.join(sorted(wanted))}"
         raise ConfigError([f"--baseline: {folder} has no result of the same name: {found}"])
 
 
@@ -53,7 +53,7 @@ def folders(folder: Path, count: int) -> Iterator[Path]:
 
 
 def make(i: dict[str, Any], mapping: Mapping[str, str], folder: Path, say: Callable[[str], None]) -> dict[str, Any]:
-    """Makes the repeats one by one and says what they have in common; the answer of the first that fails ends it."""
+    """Makes the repeats one by one and prints their medians. The first failure ends it."""
     count = i["values"]["repeats"]
     own = {mapping[name] for name in (*OWN, "resume", "results_dir", "run_id")}  # and their aliases
     names = [name for name in (*mapping, *PASSED_ON_INPUTS) if mapping.get(name) not in own]
@@ -76,7 +76,7 @@ def make(i: dict[str, Any], mapping: Mapping[str, str], folder: Path, say: Calla
 
 
 def summary(folder: Path) -> list[dict[str, Any]]:
-    """Each metric of all repeats: its values, their median, and half their range in percent of it."""
+    """Each metric of all repeats: values, their median, and half their range in percent of it."""
     from recipe_engine.provenance.record import find_results  # only a hook's process has the engine
 
     found: dict[tuple[str, str, str], list[float]] = {}
@@ -107,8 +107,8 @@ def table(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def judge(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Prints the engine's verdict on the results in a folder. `return`: 0, 1 where it is slower, 2 where that cannot be
-    told; then with `error`."""
+    """Prints the engine's verdict on the results in a folder. `return`: 0, 1 if it is slower, 2 if that is unknown,
+    with `error`."""
     from recipe_engine.provenance.diff import diff_action  # only a hook's process has the engine
     from recipe_engine.rules.errors import RecipeError
 

@@ -178,7 +178,8 @@ def test_a_pipeline_gets_junit_and_markdown(tmp_path: Path, base: Path, capsys: 
     assert failed.get("name") == "throughput, 1/s"
     lines = (tmp_path / "m.md").read_text().splitlines()
     assert lines[0].startswith("**B is worse than A by more than 5 %") and "\x1b" not in "".join(lines)
-    assert {line.replace("\\|", "").count("|") for line in lines[2:]} == {7}
+    assert {line.replace("\\|", "").count("|") for line in lines[2:7]} == {7}
+    assert lines[8].startswith("WORSE: beyond 5 %") and lines[8].endswith("net|<&/Offline throughput")
     with pytest.raises(RequestError) as caught:
         answer(a, b, out="con")
     assert caught.value.code == 1

@@ -114,7 +114,7 @@ def test_the_limit_is_the_users(call, baseline):
         ("none", "5%", "--baseline: "),
         (".", "5%", "it contains no record.json"),
         ("base", "fast", "--max_slowdown=fast is not a number of percent"),
-        ("other", "5%", "has no result of the same name: found digits/Server/performance; this run has"),
+        ("other", "5%", "has no result of the same name: found digits/Server/performance, this run has"),
     ],
 )
 def test_a_baseline_that_cannot_be_used_is_refused_before_anything_runs(

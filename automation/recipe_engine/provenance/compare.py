@@ -66,9 +66,9 @@ class Difference(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """One figure of the outcome on both sides; None where a side lacks it.
+    """One figure of the outcome on both sides, None if a side has none.
 
-    ``spread_percent``: how far the two may differ by chance, measured; None where a side does not say. ``not_judged``:
+    ``spread_percent``: how far the two may differ by chance, measured, None if a side has none. ``not_judged``:
     why a difference says nothing, of the first and of the second.
     """
 
@@ -366,7 +366,7 @@ def show_lines(i: Mapping[str, Any], lines: Iterable[str]) -> None:
 def failed(
     i: Mapping[str, Any], error: str, answer: Mapping[str, Any], code: int = RequestError.code
 ) -> dict[str, Any]:
-    """The whole answer with an error, for programs; raises RequestError on a console, where the rest was printed."""
+    """The whole answer with an error, for programs. On a console the rest was printed: raises RequestError."""
     if i.get("out") == "con":
         shown = RequestError(printable(error), hint="--out=json gives every difference in full")
         shown.code = code

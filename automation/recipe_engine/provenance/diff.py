@@ -33,7 +33,7 @@ from .slowdown import EXIT_CODES, headline, judge_all, junit, markdown, table_li
 BY_USER = "user"
 """The origin of a setting that was given; others were defaults, or measured."""
 REPORTS = ("junit", "markdown")
-"""Files that ``--max_slowdown`` writes where they are given."""
+"""Files that ``--max_slowdown`` writes on request."""
 VALUE_WIDTH = 28
 NAME_WIDTH = 46
 
@@ -49,7 +49,7 @@ class Pair(NamedTuple):
 def diff_action(i: Mapping[str, Any]) -> dict[str, Any]:
     """Answers ``cm diff script A B [-v]``: results of the same name side by side; of one result each, those two.
 
-    With ``--max_slowdown`` it answers whether the second is slower: 0 no, 1 yes, 2 it cannot be told.
+    With ``--max_slowdown`` it answers whether the second is slower: 0 no, 1 yes, 2 unknown.
 
     Raises RequestError for a folder without results.
     """
@@ -75,7 +75,7 @@ def diff_action(i: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _slowdown(i: Mapping[str, Any], words: Sequence[str]) -> dict[str, Any]:
-    """The answer with ``--max_slowdown``; several results of a name are repeats, a word may name several folders."""
+    """The answer with ``--max_slowdown``. Several results of a name are repeats, a word may name several folders."""
     allowed = parse_tolerance(i["max_slowdown"], "max_slowdown")
     sides = [_repeats(word) for word in words]
     rows = judge_all(sides, allowed)
@@ -129,7 +129,7 @@ def _by_name(results: Iterable[ResultRecord]) -> dict[str, ResultRecord]:
         if other is not record:
             raise RequestError(
                 f"{record.name} was produced more than once: {other.folder} and {record.folder}",
-                hint="use the folder of a single run; with --max_slowdown=5% they are repeats of one measurement",
+                hint="use the folder of a single run, or compare repeats with --max_slowdown=5%",
             )
     return found
 

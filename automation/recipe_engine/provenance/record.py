@@ -70,8 +70,8 @@ class BadRecord(RequestError):
 class Quantity(NamedTuple):
     """A figure that may differ within a tolerance; whether more of it is better, None where its recipe does not say.
 
-    spread_percent: how far it is known to scatter, measured. not_judged: why a difference of it says nothing;
-    not_judged_alone: why one of a single run says nothing, which repeats make up for.
+    spread_percent: how far it is known to scatter, measured. not_judged: why a difference of it says nothing.
+    not_judged_alone: reasons that hold for a single run, but not for repeats.
     """
 
     value: float
@@ -96,7 +96,7 @@ class RecordedRequest(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came out: figures that must be equal, those that may differ within a tolerance, and further ones, which are
+    """The outcome: figures that must be equal, those that may differ within a tolerance, and further ones, which are
     compared but not asked of a reproduction."""
 
     exact: Mapping[str, Any]

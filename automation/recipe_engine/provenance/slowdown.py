@@ -3,7 +3,7 @@
 A side has one or several results of a name: repeats of one measurement. With 3 or more on both sides, B is slower if
 its values are worse than those of A, made worse by the allowed part, and chance does not explain it: the exact
 one-sided test of Mann and Whitney (Annals of Mathematical Statistics 18, 1947), ties by midranks. With fewer, a
-difference counts only beyond the spread that the results themselves recorded. Without one it cannot be told.
+difference counts only beyond the spread that the results themselves recorded. Without one the answer is unknown.
 """
 
 import math
@@ -27,11 +27,11 @@ MAX_SCORE_LOSS_PERCENT = 1.0
 
 State = Literal["ok", "slower", "unknown"]
 EXIT_CODES: Mapping[State, int] = {"ok": 0, "slower": 1, "unknown": 2}
-WORDS: Mapping[State, str] = {"ok": "ok", "slower": "WORSE", "unknown": "cannot be told"}
+WORDS: Mapping[State, str] = {"ok": "ok", "slower": "WORSE", "unknown": "inconclusive"}
 
 
 class Judged(NamedTuple):
-    """One metric of one result. worse_percent: how much worse the median of B is, below 0 where it is better."""
+    """One metric of one result. worse_percent: how much worse the median of B is, negative if it is better."""
 
     name: str
     metric: str
@@ -76,7 +76,7 @@ def _reasons(sides: Sequence[Sequence[Quantity]], are_repeats: bool) -> str:
             for reason in (*one.not_judged, *(() if are_repeats else one.not_judged_alone)):
                 if letter not in found.setdefault(reason, []):
                     found[reason].append(letter)
-    return "; ".join(f"{reason} ({' and '.join(letters)})" for reason, letters in found.items())
+    return ", ".join(f"{reason} ({' and '.join(letters)})" for reason, letters in found.items())
 
 
 def _spread_percent(side: Sequence[Quantity]) -> float | None:
@@ -128,7 +128,7 @@ def judge(name: str, metric: str, sides: Sequence[Sequence[Quantity]], allowed_p
 
 
 def _judge_exact(name: str, metric: str, before: Any, after: Any) -> Judged | None:
-    """A score must not lose more than MAX_SCORE_LOSS_PERCENT, and what was true must stay true; None for the rest."""
+    """A score must not lose more than MAX_SCORE_LOSS_PERCENT, and a true fact must stay true. None for others."""
     if isinstance(before, bool) and isinstance(after, bool):
         state: State = "slower" if before and not after else "ok"
         return Judged(name, metric, "", (before,), (after,), None, state, "no longer true" if state != "ok" else "")
@@ -146,7 +146,7 @@ def _unknown(name: str, reason: str) -> Judged:
 
 def _judge_name(name: str, sides: Sequence[Sequence[ResultRecord]], allowed_percent: float) -> Iterator[Judged]:
     if (most := max(map(len, sides))) > MAX_REPEATS:
-        yield _unknown(name, f"{most} results of one name; at most {MAX_REPEATS} are compared")
+        yield _unknown(name, f"{most} results of one name, at most {MAX_REPEATS} are compared")
         return
     invalid = [letter for letter, side in zip("AB", sides, strict=True)
                if any(one.outcome.exact.get("valid") is False for one in side)]  # fmt: skip
@@ -169,7 +169,7 @@ def _judge_name(name: str, sides: Sequence[Sequence[ResultRecord]], allowed_perc
 
 
 def judge_all(sides: Sequence[Mapping[str, Sequence[ResultRecord]]], allowed_percent: float) -> list[Judged]:
-    """All metrics of all results by name; a name that only A has cannot be told, one that only B has is left out."""
+    """All metrics of all results by name. A name that only A has is unknown, one that only B has is left out."""
     rows = []
     for name, before in sides[0].items():
         after = sides[1].get(name)
@@ -192,7 +192,8 @@ def headline(rows: Sequence[Judged], allowed_percent: float) -> str:
         names = ", ".join(dict.fromkeys(f"{row.name} {row.metric}" for row in worse))
         return f"B is worse than A by more than {allowed_percent:g} %: {names}"
     if unknown:
-        return f"{counted(unknown, 'metric')} of {len(rows)} cannot be compared"
+        reasons = dict.fromkeys(row.reason for row in rows if row.state == "unknown")
+        return f"{counted(unknown, 'metric')} of {len(rows)} cannot be compared: {', '.join(reasons)}"
     return f"B is not slower than A by more than {allowed_percent:g} % ({counted(len(rows), 'metric')})"
 
 
@@ -212,16 +213,25 @@ def _middle(values: Sequence[float]) -> str:
 
 def _cells(row: Judged) -> tuple[str, str, str, str, str, str]:
     change = "" if row.worse_percent is None else f"{-row.worse_percent if row.worse_percent else 0.0:+.1f} %"
-    words = f"{WORDS[row.state]}: {row.reason}" if row.reason else WORDS[row.state]
-    return row.name, row.title, _middle(row.before), _middle(row.after), change, words
+    return row.name, row.title, _middle(row.before), _middle(row.after), change, WORDS[row.state]
 
 
 _TITLES = ("result", "metric", "A", "B", "better by", "verdict")
 
 
 def table_lines(rows: Sequence[Judged], width: int) -> Iterator[str]:
-    """A row for each metric; medians with half the range, in percent, of repeats."""
-    return table([_TITLES, *map(_cells, rows)], width, rights=(2, 3, 4), flexible=5)
+    """A row for each metric, medians with half the range of repeats in percent, and the reasons below."""
+    yield from table([_TITLES, *map(_cells, rows)], width, rights=(2, 3, 4), flexible=0)
+    yield from reason_lines(rows)
+
+
+def reason_lines(rows: Iterable[Judged]) -> Iterator[str]:
+    """A line for each reason of a verdict, with the metrics that have it."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        if row.reason:
+            found.setdefault((WORDS[row.state], row.reason), []).append(f"{row.name} {row.metric}")
+    yield from (f"{word}: {reason}: {', '.join(names)}" for (word, reason), names in found.items())
 
 
 def markdown(rows: Sequence[Judged], allowed_percent: float) -> str:
@@ -231,11 +241,11 @@ def markdown(rows: Sequence[Judged], allowed_percent: float) -> str:
         return f"| {' | '.join(printable(cell).replace('|', chr(92) + '|') for cell in cells)} |"
 
     head = [f"**{printable(headline(rows, allowed_percent))}**", "", line(_TITLES), "|---|---|--:|--:|--:|---|"]
-    return "\n".join([*head, *(line(_cells(row)) for row in rows)]) + "\n"
+    return "\n".join([*head, *(line(_cells(row)) for row in rows), "", *map(printable, reason_lines(rows))]) + "\n"
 
 
 def junit(rows: Sequence[Judged]) -> str:
-    """JUnit's XML: a test case for each metric, a failure where it is worse, an error where it cannot be told."""
+    """JUnit's XML: a test case for each metric, a failure if it is worse, an error if that is unknown."""
     failures, errors = (sum(row.state == state for row in rows) for state in ("slower", "unknown"))
     lines = [
         '<?xml version="1.0" encoding="UTF-8"?>',

@@ -18,7 +18,7 @@ WHAT_RUNS = ("automation", "script", "src", "tools", "cm", "run.sh", "cmr.yaml",
 BUILT_FROM = "built-from.json"
 """In a wheel and in an sdist, written by setup.py: the commit of the files, and whether some differed from it."""
 PACKAGE = "src/crowdperf/__init__.py"
-"""Where ``__version__`` is written; read as text, because the engine imports nothing of ``src``."""
+"""The file with ``__version__``, read as text because the engine imports nothing of ``src``."""
 SHORT = 12
 _ELSEWHERE = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY")
 """Set in hooks of git, for the user's own repository."""
@@ -45,7 +45,7 @@ class ToolVersion:
 
 
 def project_version(checkout: Path) -> str:
-    """The version of the package ``crowdperf`` in a checkout; ``unknown`` without one."""
+    """The version of the package ``crowdperf`` in a checkout, ``unknown`` without one."""
     path = checkout / PACKAGE
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     found = re.search(r'^__version__ = "([^"]+)"', text, re.MULTILINE)

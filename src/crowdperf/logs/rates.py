@@ -102,8 +102,8 @@ def chosen_rate_text(result: Mapping[str, Any]) -> str:
 
 
 def why_not_judged(result: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return why the figure of a run says nothing about whether another one is better or worse, whatever its length;
-    empty where it does.
+    """Return why the figure of a run says nothing about whether another one is better or worse, whatever its length.
+    Empty where it does.
 
     result: the content of result.json.
     """

@@ -1,7 +1,7 @@
 """The inputs that say how prompts are answered, and the key `text` of run.json that they become. Pure.
 
-The API key of a server is never an input: `endpoint_key_variable` is the environment variable that has it. Where a run
-that asks a server has no `endpoint`, OPENAI_BASE_URL has it, as for OpenAI's own Python client
+The API key of a server is never an input: `endpoint_key_variable` is the environment variable that has it. A run
+that asks a server without `endpoint` uses OPENAI_BASE_URL, as for OpenAI's own Python client
 (src/openai/_client.py of openai-python 02cf7cdb, read November 2026).
 """
 

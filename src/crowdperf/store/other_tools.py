@@ -2,7 +2,7 @@
 
 Each measurement is a result of its own, labeled `other tool`, `own model` and `own data`: it never has the name of a
 benchmark, and no log to be derived again from. A metric has our name (TTFT, TPOT, tokens per second, with percentiles
-or the mean) only where its definition is LoadGen's; any other keeps the tool's name for it, after the tool's:
+or the mean) only where its definition is LoadGen's. Any other keeps the tool's name for it, after the tool's:
 
     TTFT               first token's arrival - request's start, by request
     TPOT               (last token's arrival - first token's) / (output tokens - 1), by request
@@ -12,7 +12,7 @@ vllm bench serve (vllm/benchmarks/serve.py 009e6d4a and lib/endpoint_request_fun
 and TPOT are ours for completions. Chat counts the first event with choices, which may have a role and no text. With
 --request-rate and --max-concurrency together requests wait in the client, which its TTFT leaves out. Its ITL is between
 events, not tokens. Without tokenizer and usage an answer counts as one token.
-guidellm (schemas/request_stats.py and benchmark/schemas/metrics.py of ee7a7745, between 0.7.3 and 0.8; the same keys in
+guidellm (schemas/request_stats.py and benchmark/schemas/metrics.py of ee7a7745, between 0.7.3 and 0.8, the same keys in
 0.3.0 and 0.5.0): TTFT is ours. Its inter-token latency is TPOT by request, but percentiles weigh each request by its
 tokens. time_per_output_token_ms includes the first token. Rates are means over time.
 aiperf (metrics/types of db4f6397, 2025-10-10): TTFT and output_token_throughput are ours, inter_token_latency is TPOT.
@@ -51,16 +51,16 @@ _CSV_METRIC = re.compile(r"(.+) \(([^()]+)\)")
 _OUR_AIPERF = {"time_to_first_token": "TTFT", "inter_token_latency": "TPOT"}
 _MAIN = ("tokens per second", f"{GUIDELLM} output_tokens_per_second mean", f"{AIPERF} request_throughput mean",
          f"{GUIDELLM} requests_per_second mean", f"{VLLM} request_throughput")  # fmt: skip
-"""What the value of a result is: the first of these that is there."""
+"""The value of a result is the first of these."""
 
 
 class NotOfTool(ValueError):
-    """The file is not one of a tool that is known; the message says what is looked for."""
+    """The file is not one of a known tool. The message lists the accepted files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """A measurement as its tool describes it. model: "" where it is not recorded. load: how requests were sent, by
+    """A measurement as its tool describes it. model: "" if not recorded. load: how requests were sent, by
     name of the setting. figures: with names as in the module's docstring. completed, failed: requests, None unknown."""
 
     tool: str
@@ -241,7 +241,7 @@ _JSON_FORMS: tuple[tuple[str, Callable[[Mapping[str, Any]], bool]], ...] = (
 
 
 def tool_of(content: Mapping[str, Any]) -> str:
-    """Return which tool wrote a JSON object; "" for another one."""
+    """Return which tool wrote a JSON object, "" for another one."""
     return next((tool for tool, is_of in _JSON_FORMS if is_of(content)), "")
 
 
