@@ -108,7 +108,7 @@ def test_a_file_of_several_lines_has_several_results() -> None:
         ("[1]", "not an object"),
         ("{}", "expected a bundle of mlperf-viz, or what vllm bench serve --save-result, guidellm"),
         ('{"benchmarks": []}', "a.json has no results"),
-        ("\xff", "no UTF-8 text"),
+        ("\xff", "not UTF-8 text"),
     ],
 )
 def test_another_file_is_refused_with_what_is_looked_for(text: str, words: str) -> None:
