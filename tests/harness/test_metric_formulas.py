@@ -35,6 +35,10 @@ PAIRS = [
     ("2^{10}", "1024x", WRONG),
     ("2^123", "x", WRONG),  # nor powers of two digits
     (r"\text{west}", "east", WRONG),
+    (r"(3\hat{i} - 2\hat{j})", r"3\hat{i} - 2\hat{j}", RIGHT),
+    (r"2*(3\hat{i} - 2\hat{j})/2", r"3\hat{i} - 2\hat{j}", RIGHT),
+    (r"-3\hat{i} - 2\hat{j}", r"3\hat{i} - 2\hat{j}", WRONG),
+    ("\uff58+1", "1+x", OPEN),  # a wide x only looks like one
 ]  # fmt: skip
 
 

@@ -43,11 +43,20 @@ def difference(right: str, given: str) -> str | None:
         return ""
     if _UNSAFE.search(text) or len(text) > _MAX_CHARACTERS:
         return None
-    others = {one for one in _NAMES.sub("", text) if not (one.isascii() and (one.isprintable() or one == "\n"))}
+    others = {one for one in _NAMES.sub("", text) if not (_is_plain(one) or _is_name(one))}
     kinds = {unicodedata.category(one) for one in others}
     if kinds & {"Nd", "Nl"} or any(kind[0] in "LMC" for kind in kinds):
         return None  # letters and digits that only look like others
     return "" if others else text.replace("^", "**")
+
+
+def _is_plain(character: str) -> bool:
+    return character.isascii() and (character.isprintable() or character == "\n")
+
+
+def _is_name(character: str) -> bool:
+    """Whether a letter, such as an i with a hat, is a name to the parser and no other form of another letter."""
+    return character.isidentifier() and unicodedata.normalize("NFKC", character) == character
 
 
 class FormulaChecker:
