@@ -2,39 +2,27 @@
 
 import importlib
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 from harness_libraries import need
-from recipe_programs import program
+from recipe_programs import program, run_python
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "script"
 RECIPE = SCRIPTS / "get-dataset-cnndm"
-SOURCE = SCRIPTS.parent / "src"
-MAKE = "crowdperf.standins.datasets.cnndm"
-CHECK = "crowdperf.harness.commands.check_dataset"
-
-
-def run(program: str, *words: object, python_path: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """A program of the recipe, or the one that makes the data, with the libraries that run.sh has."""
-    folders = [*([python_path] if python_path else []), SOURCE]
-    first = ["-m", program] if program in (MAKE, CHECK) else [str(RECIPE / program)]
-    command = [sys.executable, "-B", *first, *map(str, words)]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
-    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+MAKE = ("-m", "crowdperf.standins.datasets.cnndm")
+CHECK = ("-m", "crowdperf.harness.commands.check_dataset")
 
 
 def check(folder: Path, count: int = 0) -> subprocess.CompletedProcess[str]:
-    return run(CHECK, "--dataset", "cnndm", "--folder", folder, "--thorough", "--count", count)
+    return run_python(*CHECK, "--dataset", "cnndm", "--folder", folder, "--thorough", "--count", count)
 
 
 @pytest.fixture
 def made(tmp_path: Path) -> Path:
-    done = run(MAKE, "--output_dir", tmp_path, "--count", 40, "--lengths", "small", "--training_count", 9)
+    done = run_python(*MAKE, "--output_dir", tmp_path, "--count", 40, "--lengths", "small", "--training_count", 9)
     assert done.returncode == 0, done.stderr
     return tmp_path
 
@@ -51,7 +39,7 @@ def test_made_news_have_the_real_layout(made: Path) -> None:
 
 
 def test_a_summary_follows_from_words_of_its_article(made: Path) -> None:
-    language = importlib.import_module(MAKE).Language(0)
+    language = importlib.import_module(MAKE[1]).Language(0)
     right = 0
     for entry in json.loads((made / "cnn_eval.json").read_text()):
         words = entry["input"].lower().split()
@@ -67,20 +55,20 @@ def test_the_same_seed_makes_the_same_news(made: Path, tmp_path_factory: pytest.
     texts = []
     for seed in (0, 1):
         folder = tmp_path_factory.mktemp(str(seed))
-        run(MAKE, "--output_dir", folder, "--count", 40, "--lengths", "small", "--seed", seed)
+        run_python(*MAKE, "--output_dir", folder, "--count", 40, "--lengths", "small", "--seed", seed)
         texts.append((folder / "cnn_eval.json").read_text())
     assert (made / "cnn_eval.json").read_text() == texts[0] != texts[1]
 
 
 def test_real_lengths_are_those_of_news(tmp_path: Path) -> None:
-    run(MAKE, "--output_dir", tmp_path, "--count", 20)
+    run_python(*MAKE, "--output_dir", tmp_path, "--count", 20)
     lengths = [len(entry["input"].split()) for entry in json.loads((tmp_path / "cnn_eval.json").read_text())]
     assert min(lengths) >= 250
     assert 900 < max(lengths) < 1700
 
 
 def test_impossible_orders_are_refused(tmp_path: Path) -> None:
-    assert run(MAKE, "--output_dir", tmp_path, "--count", 0).returncode == 2
+    assert run_python(*MAKE, "--output_dir", tmp_path, "--count", 0).returncode == 2
 
 
 def test_the_check_counts_and_looks_at_every_article(made: Path) -> None:
@@ -104,7 +92,7 @@ def test_rows_of_hugging_face_become_the_official_list(tmp_path: Path) -> None:
     )
     output = tmp_path / "out"
     output.mkdir()
-    ended = run("download.py", "--output_dir", output, python_path=tmp_path)
+    ended = run_python(RECIPE / "download.py", "--output_dir", output, before=tmp_path)
     assert ended.returncode == 0, ended.stderr
     text = (output / "cnn_eval.json").read_text(encoding="utf-8")
     assert "Déjà" in text  # not escaped, as in the official file
@@ -116,7 +104,7 @@ def test_rows_of_hugging_face_become_the_official_list(tmp_path: Path) -> None:
 
 def test_a_download_that_fails_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "datasets.py").write_text("def load_dataset(*words, **options):\n    raise ConnectionError('no way')\n")
-    ended = run("download.py", "--output_dir", tmp_path, python_path=tmp_path)
+    ended = run_python(RECIPE / "download.py", "--output_dir", tmp_path, before=tmp_path)
     assert ended.returncode == 1
     assert "no way" in ended.stderr
     assert "--path=" in ended.stderr

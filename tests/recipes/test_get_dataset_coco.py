@@ -2,9 +2,6 @@
 
 import hashlib
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +9,7 @@ import pytest
 from harness_libraries import need
 from local_server import LocalServer, Status
 from recipe_loader import RECIPES, load_recipe, recipe_meta
-from recipe_programs import program
-
-SOURCES = [RECIPES.parent / "src"]
+from recipe_programs import program, run_python
 
 NAMES = ("coco", "openimages")
 EVERY = pytest.mark.parametrize("name", NAMES)
@@ -85,34 +80,19 @@ def test_the_lists_of_classes_are_the_real_ones():
     assert [line.split()[0] for line in lines["openimages"]] == [str(number) for number in range(264)]
 
 
-def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, SOURCES))}
-    return subprocess.run(
-        [sys.executable, "-B", *map(str, words)], env=env, capture_output=True, text=True, timeout=120, check=False
-    )
-
-
 @EVERY
 def test_synthetic_images_pass_the_check_and_damage_does_not(name, tmp_path):
     need("numpy", "cv2")
     common = ("--layout", name, "--classes", RECIPES / f"get-dataset-{name}" / "classes.txt", "--pictures", "small")
-    made = run("-m", "crowdperf.standins.datasets.scenes", *common, "--count", "5", "--output_dir", tmp_path)
+    made = run_python("-m", "crowdperf.standins.datasets.scenes", *common, "--count", "5", "--output_dir", tmp_path)
     assert made.returncode == 0, made.stderr
-    check = (
-        "-m",
-        "crowdperf.harness.commands.check_dataset",
-        "--dataset",
-        name,
-        "--folder",
-        tmp_path,
-        "--thorough",
-        "--count",
-    )
-    assert run(*check, "5").returncode == 0
+    program = "crowdperf.harness.commands.check_dataset"
+    check = ("-m", program, "--dataset", name, "--folder", tmp_path, "--thorough", "--count")
+    assert run_python(*check, "5").returncode == 0
     images = sorted(tmp_path.rglob("*.jpg"))
     images[1].write_bytes(images[1].read_bytes()[:-20])
     (images[0].parent / "holiday.jpg").write_bytes(b"x")
-    found = run(*check, "6")
+    found = run_python(*check, "6")
     assert found.returncode == 1
     for part in ("5 samples, expected 6", f"1 of 5 images damaged: {images[1].name}", "holiday.jpg", "hint"):
         assert part in found.stderr

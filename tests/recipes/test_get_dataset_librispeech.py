@@ -3,40 +3,28 @@
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 from harness_libraries import need
-from recipe_programs import program
+from recipe_programs import program, run_python
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "script"
 RECIPE = SCRIPTS / "get-dataset-librispeech"
-SOURCE = SCRIPTS.parent / "src"
-MAKE = "crowdperf.standins.datasets.librispeech"
-CHECK = "crowdperf.harness.commands.check_dataset"
-
-
-def run(program: str, *words: object) -> subprocess.CompletedProcess[str]:
-    """A program of the recipe, or the one that makes the data, with the libraries that run.sh has."""
-    paths = str(SOURCE)
-    first = ["-m", program] if program in (MAKE, CHECK) else [str(RECIPE / program)]
-    command = [sys.executable, "-B", *first, *map(str, words)]
-    return subprocess.run(
-        command, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, timeout=60, check=False
-    )
+MAKE = ("-m", "crowdperf.standins.datasets.librispeech")
+CHECK = ("-m", "crowdperf.harness.commands.check_dataset")
 
 
 def check(folder: Path, count: int = 0) -> subprocess.CompletedProcess[str]:
-    return run(CHECK, "--dataset", "librispeech", "--folder", folder, "--thorough", "--count", count)
+    return run_python(*CHECK, "--dataset", "librispeech", "--folder", folder, "--thorough", "--count", count)
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     need("numpy")
     folder = tmp_path_factory.mktemp("made")
-    done = run(MAKE, "--output_dir", folder, "--count", 6, "--longest_s", 3, "--training_count", 2)
+    done = run_python(*MAKE, "--output_dir", folder, "--count", 6, "--longest_s", 3, "--training_count", 2)
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -59,7 +47,7 @@ def test_made_sound_has_the_real_layout_and_passes_the_check(made: Path) -> None
 def test_the_same_seed_makes_the_same_sound_and_another_one_other_sound(made: Path, tmp_path: Path) -> None:
     for seed in (0, 1):
         (tmp_path / str(seed)).mkdir()
-        run(MAKE, "--output_dir", tmp_path / str(seed), "--count", 6, "--longest_s", 3, "--seed", seed)
+        run_python(*MAKE, "--output_dir", tmp_path / str(seed), "--count", 6, "--longest_s", 3, "--seed", seed)
     lists = [(folder / "dev-clean-wav.json").read_text() for folder in (made, tmp_path / "0", tmp_path / "1")]
     assert lists[0] == lists[1] != lists[2]
     name = json.loads(lists[0])[0]["files"][0]["fname"]
@@ -69,7 +57,7 @@ def test_the_same_seed_makes_the_same_sound_and_another_one_other_sound(made: Pa
 @pytest.mark.parametrize("words", [("--count", 0), ("--longest_s", 99), ("--seed", -1)])
 def test_impossible_orders_are_refused(tmp_path: Path, words: tuple[str, int]) -> None:
     need("numpy")
-    ended = run(MAKE, "--output_dir", tmp_path, "--count", 2, "--longest_s", 5, *words)
+    ended = run_python(*MAKE, "--output_dir", tmp_path, "--count", 2, "--longest_s", 5, *words)
     assert ended.returncode == 2
     assert not list(tmp_path.iterdir())
 
@@ -123,7 +111,9 @@ def test_flac_files_become_the_same_sound_in_the_real_layout(made: Path, tmp_pat
     output = tmp_path / "out"
     output.mkdir()
     for _ in range(2):  # the second time everything is there already
-        ended = run("convert.py", "--source", source, "--output_dir", output, "--workers", 2, "--expected", 7)
+        ended = run_python(
+            RECIPE / "convert.py", "--source", source, "--output_dir", output, "--workers", 2, "--expected", 7
+        )
         assert ended.returncode == 0, ended.stderr
     converted = json.loads((output / "dev-clean-wav.json").read_text())
     assert converted == sorted(entries, key=lambda entry: entry["files"][0]["fname"])
@@ -131,14 +121,14 @@ def test_flac_files_become_the_same_sound_in_the_real_layout(made: Path, tmp_pat
         name = entry["files"][0]["fname"]
         assert (output / name).read_bytes() == (made / name).read_bytes()
     next(source.rglob("*.flac")).unlink()
-    ended = run("convert.py", "--source", source, "--output_dir", output)
+    ended = run_python(RECIPE / "convert.py", "--source", source, "--output_dir", output)
     assert ended.returncode == 1
     assert "1 files are missing" in ended.stderr
 
 
 def test_a_folder_without_transcripts_is_no_librispeech(tmp_path: Path) -> None:
     need("numpy")
-    ended = run("convert.py", "--source", tmp_path, "--output_dir", tmp_path)
+    ended = run_python(RECIPE / "convert.py", "--source", tmp_path, "--output_dir", tmp_path)
     assert ended.returncode == 1
     assert "contains no *.trans.txt files" in ended.stderr
 

@@ -3,19 +3,15 @@
 import importlib
 import importlib.util
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from harness_libraries import need
-from recipe_programs import program
+from recipe_programs import program, run_python
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "script"
 RECIPE = SCRIPTS / "get-ml-model-rnnt"
 FIT = "crowdperf.standins.fits.rnnt"
-SOURCE = SCRIPTS.parent / "src"
 
 
 @pytest.mark.parametrize(
@@ -62,10 +58,7 @@ def test_the_published_form_of_a_checkpoint_becomes_three_networks(tmp_path: Pat
 
 def test_the_fit_asks_for_its_data(tmp_path: Path) -> None:
     need("torch")
-    env = {**os.environ, "PYTHONPATH": str(SOURCE)}
-    words = ["--dataset_dir", str(tmp_path), "--framework", "onnx", "--output_dir", str(tmp_path)]
-    command = [sys.executable, "-B", "-m", FIT, *words]
-    ended = subprocess.run(command, env=env, capture_output=True, text=True, timeout=100, check=False)
+    ended = run_python("-m", FIT, "--dataset_dir", tmp_path, "--framework", "onnx", "--output_dir", tmp_path)
     assert ended.returncode == 1
     assert "has no training-wav.json" in ended.stderr
 

@@ -2,17 +2,13 @@
 real form."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from harness_libraries import need
-from recipe_loader import RECIPES, load_recipe, recipe_meta
-
-SOURCES = [RECIPES.parent / "src"]
+from recipe_loader import load_recipe, recipe_meta
+from recipe_programs import run_python
 
 
 def call(hook_input: Any, source: str, path: str = "") -> tuple[dict[str, Any], dict[str, Any]]:
@@ -81,12 +77,9 @@ def test_the_full_size_is_refused_where_there_is_no_room_with_the_figure(hook_in
 )  # fmt: skip
 def test_made_captions_are_what_the_harness_reads(count, code, tmp_path):
     need("numpy", "torch", "safetensors")
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, SOURCES))}
-    make = ["-m", "crowdperf.standins.datasets.coco2014"]
-    done = subprocess.run(
-        [sys.executable, "-B", *make, "--count", count, "--kind", "tiny", "--output_dir", str(tmp_path)],
-        env=env, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+    done = run_python(
+        "-m", "crowdperf.standins.datasets.coco2014", "--count", count, "--kind", "tiny", "--output_dir", tmp_path
+    )
     assert done.returncode == code, done.stderr
     if code == 0:
         from crowdperf.harness.datasets.coco2014 import CLIP_FILES, open_dataset

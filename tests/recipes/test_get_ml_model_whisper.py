@@ -1,17 +1,13 @@
 """get-ml-model-whisper and get-dataset-whisper: copies are found and looked at, made clips have the real form."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from harness_libraries import need
-from recipe_loader import RECIPES, load_recipe, recipe_meta
-
-SOURCES = [RECIPES.parent / "src"]
+from recipe_loader import load_recipe, recipe_meta
+from recipe_programs import run_python
 
 
 def call(hook_input: Any, source: str, path: str = "") -> tuple[dict[str, Any], dict[str, Any]]:
@@ -57,12 +53,7 @@ def test_the_full_size_is_refused_where_there_is_no_room_with_the_figure(hook_in
 @pytest.mark.parametrize(("words", "code"), [(["--longest_s", "2"], 2), (["--longest_s", "3.9"], 0)])
 def test_made_clips_are_what_the_harness_reads(words, code, tmp_path):
     need("numpy")
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, SOURCES))}
-    make = ["-m", "crowdperf.standins.datasets.whisper"]
-    done = subprocess.run(
-        [sys.executable, "-B", *make, "--count", "3", "--output_dir", str(tmp_path), *words],
-        env=env, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+    done = run_python("-m", "crowdperf.standins.datasets.whisper", "--count", "3", "--output_dir", tmp_path, *words)
     assert done.returncode == code, done.stderr
     if code == 0:
         from crowdperf.harness.datasets.whisper import open_dataset

@@ -1,32 +1,14 @@
 """get-preprocessed-dataset-squad: the store that the harness writes is handed on, and holds the data set's samples."""
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from harness_libraries import need
 from made_sets import make_set
-from recipe_loader import RECIPES, exported, load_recipe, recipe_meta
+from recipe_loader import exported, load_recipe, recipe_meta
+from recipe_script import run_script
 
 ALIAS = "get-preprocessed-dataset-squad"
-
-
-def run_script(folder: Path, dataset: Path) -> subprocess.CompletedProcess[str]:
-    """run.sh as the engine calls it."""
-    env = {
-        **os.environ,
-        "PYTHONPATH": str(RECIPES.parent / "src"),
-        "CM_PYTHON_BIN_WITH_PATH": sys.executable,
-        "CM_DATASET_SQUAD_PATH": str(dataset),
-        "CM_NUM_PREPROCESS_THREADS": "1",
-    }
-    script = RECIPES / ALIAS / "run.sh"
-    return subprocess.run(
-        ["bash", str(script)], env=env, cwd=folder, capture_output=True, text=True, timeout=100, check=False
-    )
 
 
 def test_the_store_is_exported_with_the_numbers_of_the_reference(inside, hook_input):
@@ -62,7 +44,7 @@ def test_run_sh_writes_the_samples_of_the_data_set(tmp_path):
     dataset.mkdir()
     store.mkdir()
     make_set("squad", dataset, kind="tiny", count=12)
-    done = run_script(store, dataset)
+    done = run_script(ALIAS, store, {"CM_DATASET_SQUAD_PATH": str(dataset), "CM_NUM_PREPROCESS_THREADS": "1"})
     assert done.returncode == 0, done.stderr
     facts = json.loads((store / "preprocessed.json").read_text())
     names = (store / "sample_map.txt").read_text().splitlines()
@@ -77,6 +59,6 @@ def test_run_sh_writes_the_samples_of_the_data_set(tmp_path):
 
 def test_run_sh_ends_with_what_is_wrong_with_the_data_set(tmp_path):
     need("numpy")
-    done = run_script(tmp_path, tmp_path)
+    done = run_script(ALIAS, tmp_path, {"CM_DATASET_SQUAD_PATH": str(tmp_path), "CM_NUM_PREPROCESS_THREADS": "1"})
     assert done.returncode != 0
     assert "is missing dev-v1.1.json and vocab.txt" in done.stderr

@@ -1,6 +1,8 @@
 """For tests of programs that recipes run in environments of their own."""
 
 import importlib.util
+import os
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,6 +11,14 @@ from pathlib import Path
 from types import ModuleType
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "script"
+
+
+def run_python(*words: object, before: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """This Python with these words and the packages that run.sh has; what lies in `before` is found first."""
+    folders = [*([before] if before else []), SCRIPTS.parent / "src"]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
+    command = [sys.executable, "-B", *map(str, words)]
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, check=False)
 
 
 class _In:
