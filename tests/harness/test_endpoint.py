@@ -516,6 +516,18 @@ def test_a_client_that_was_busy_most_of_the_time_says_that_it_was_the_limit(
         assert ("limited by the client" in capsys.readouterr().err) == is_said
 
 
+def test_a_request_on_a_connection_that_the_server_closes_is_sent_again_on_a_new_one(
+    server: tuple[Stub, str], folder: Path
+) -> None:
+    engine = open_engine(asked(f"{server[1]}/stale/v1", folder))
+    try:
+        for start in (0, 8, 16):
+            assert_right(run(engine, 8, start), 8)
+        assert engine.record()["counts"]["resent"] == 8  # type: ignore[index,call-overload]
+    finally:
+        engine.close()
+
+
 def test_a_dead_server_is_given_up(server: tuple[Stub, str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conversation, "HOPELESS", 10)
     engine = open_engine(asked(f"{server[1]}/die,after=2/v1", folder, max_in_flight=4))

@@ -17,6 +17,7 @@ text well and stops in the middle of the third. Flags and numbers, by comma:
     random        never answers the same        cached     says that it took the prompt from a cache
     filter, ping  begins with an event without a model and choices, or of another name; alien: all have another name
     open          sends comments for ever behind [DONE]
+    stale         closes each connection when the next request arrives on it
     once          closes each connection after its answer, without saying so
     ttft_ms=T, tpot_ms=T    the pace            tokens=N   length of answers, where it is not max_tokens
     odd=NAME+NAME           an odd but whole stream: odd_answers.py
@@ -154,7 +155,11 @@ class Stub:
         body = json.loads(raw)
         if self.keep and len(self.seen) < 1000:
             self.seen.append(body)
-        return await self._post(call, Ask(flags, body, call.startswith("/chat"), writer))
+        stays = await self._post(call, Ask(flags, body, call.startswith("/chat"), writer))
+        if "stale" in flags:
+            await reader.read(1)
+            return False
+        return stays
 
     async def _get(self, call: str, flags: dict[str, str], writer: asyncio.StreamWriter) -> None:
         if "noise" in flags and "after" not in flags:

@@ -110,11 +110,14 @@ class Arrival:
     def begin(self, head: Head) -> None:
         """Look at the head."""
         self.head = head
+        if not _is_plain(head):
+            coding = error_text(head.headers["content-encoding"].lower())
+            raise Unfit(f"the server packed its answer ({coding}), which was not requested")
         call = self._call
         if head.status != 200:
             self._most_bytes = _LARGEST_ERROR_BYTES
         elif call is not None and call.is_streamed:
-            if head.header("content-type") == _STREAM and _is_plain(head):
+            if head.header("content-type") == _STREAM:
                 self.stream = EventStream(call.most_bytes, parsed)
             else:
                 self._most_bytes = _LARGEST_ERROR_BYTES
@@ -257,14 +260,16 @@ class Client:
             found = self._heads[method, path, accept] = f"{start}Content-Length: ".encode()
         return found
 
-    async def _sent(self, head: bytes, body: bytes, arrival: Arrival) -> bytes:
-        """Send a request and return the body of its response, which `arrival` read; raises one of FAULTS."""
-        connection = await self.pool.take()
+    async def _sent(self, head: bytes, body: bytes, arrival: Arrival, needs_new: bool = False) -> bytes:
+        """Send a request and return the body of its response, which `arrival` read. Raises one of FAULTS. needs_new: on
+        a new connection."""
+        connection = await self.pool.take(needs_new)
         connection.send(b"%s%d\r\n\r\n%s" % (head, len(body), body), arrival)
         try:
             received = await arrival.done
         except asyncio.CancelledError:
-            connection.abort()
+            if not arrival.is_answered:  # another request may have the connection otherwise
+                connection.abort()
             raise
         self._require_status(arrival.head, received)
         return received
@@ -291,13 +296,13 @@ class Client:
             if error.has_begun:
                 raise
             self.resent += 1
-            await self._ask(call)
+            await self._ask(call, needs_new=True)
 
-    async def _ask(self, call: Call) -> None:
+    async def _ask(self, call: Call, needs_new: bool = False) -> None:
         head = self._head("POST", call.path, _STREAM if call.is_streamed else _WHOLE)
         with self.flight(call.timeout_s) as flight:
             arrival = Arrival(self, flight, call.most_bytes, call)
-            body = await self._sent(head, call.body, arrival)
+            body = await self._sent(head, call.body, arrival, needs_new)
         if not call.is_streamed:
             _take_whole(body, call)
         elif arrival.stream is None and arrival.head is not None:
@@ -308,11 +313,8 @@ class Client:
 
     @staticmethod
     def _require_status(head: Head | None, body: bytes) -> None:
-        """Raise Refused for another status than 200, Unfit for a packed response."""
+        """Raise Refused for another status than 200."""
         assert head is not None
-        if not _is_plain(head):
-            coding = error_text(head.headers["content-encoding"].lower())
-            raise Unfit(f"the server packed its answer ({coding}), which was not requested")
         if head.status == 200:
             return
         location = head.headers.get("location")

@@ -266,15 +266,16 @@ class Pool:
         login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
         return [f"Proxy-Authorization: Basic {base64.b64encode(login.encode()).decode()}"]
 
-    async def take(self) -> Connection:
-        """Return an open connection: the one that was used last, or a new one. Raises NoConnection, NoProxy."""
-        found = self._kept()
+    async def take(self, needs_new: bool = False) -> Connection:
+        """Return an open connection: the one that was used last, or a new one. needs_new: only a new one, after the
+        server closed a kept one. Raises NoConnection, NoProxy."""
+        found = None if needs_new else self._kept()
         if found is not None:
             return found
         began_s = await self.window.begin()
         is_open = False
         try:
-            found = self._kept()  # another request may have ended while this one waited
+            found = None if needs_new else self._kept()  # another request may have ended while this one waited
             if found is None:
                 found = await self._opened()
                 is_open = True
