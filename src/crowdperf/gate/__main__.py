@@ -28,7 +28,7 @@ def list_rules() -> str:
 
 
 def main(words: list[str] | None = None) -> int:
-    """Run the command; returns its exit code."""
+    """Run the command and return its exit code."""
     given = sys.argv[1:] if words is None else words
     if "--list_rules" in given:
         sys.stdout.write(list_rules())

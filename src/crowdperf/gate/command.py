@@ -1,4 +1,4 @@
-"""One call of the gate from its words to what is shown: shared by the command and the recipe."""
+"""One run of the gate, from the words of the command to the output. Shared by the command and the recipe."""
 
 import argparse
 import json
@@ -14,7 +14,7 @@ from crowdperf.kit.text_documents import Json
 from crowdperf.rules.rounds import ROUNDS
 
 _FACTS, _LOGS = "_facts", "_logs"
-"""generate,inference,submission keeps what it knows about a tree in <tree>_facts, and whole logs in <tree>_logs."""
+"""generate,inference,submission stores its facts about a tree in <tree>_facts, and whole logs in <tree>_logs."""
 
 _MANIFEST = "manifest.json"
 
@@ -43,7 +43,7 @@ class GateOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What came out."""
+    """The outcome."""
 
     verdict: gate.Verdict
     official: list[official.OfficialVerdict] | None

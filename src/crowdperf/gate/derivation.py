@@ -1,8 +1,8 @@
-"""What follows from what in one LoadGen run: the comparisons that the rules on figures share. Pure.
+"""The relations between the values of one LoadGen run: the comparisons that the rules on results share. Pure.
 
 LoadGen (results.cc) writes a rate with six significant digits, a latency as whole nanoseconds cut off, power_begin and
-power_end in whole milliseconds. So figures that it derived from each other agree within `CLOSE`, and times within
-`STAMPS_S`. All of it held on 1,818 published performance logs of round v5.1 (LoadGen 4.1 to 5.1.0).
+power_end in whole milliseconds. So values that it derived from each other agree within `CLOSE`, and times within
+`STAMPS_S`. All relations were true for 1,818 published performance logs of round v5.1 (LoadGen 4.1 to 5.1.0).
 """
 
 import math
@@ -20,14 +20,14 @@ CLOSE = 1.1e-5
 """Relative: one unit in the sixth digit of 1.00000, and a little for the order of floating point operations."""
 
 STAMPS_S = 0.003
-"""Both stamps are cut to milliseconds, the begin is taken an instant before the run's clock."""
+"""Both stamps are cut to milliseconds, and the begin is recorded an instant before the run's clock."""
 
 SECOND_NS = 1e9
 _SHOWN = 3
 
 
 def is_close(one: float, other: float, relative: float = CLOSE, absolute: float = 0.0) -> bool:
-    """Return whether two figures are the same but for how they were written; never where one is infinite."""
+    """Return whether two values are equal except for their notation. Never true if one is infinite."""
     return (
         math.isfinite(one)
         and math.isfinite(other)
@@ -36,7 +36,7 @@ def is_close(one: float, other: float, relative: float = CLOSE, absolute: float 
 
 
 def numbers(log: LogView, *keys: str) -> list[float] | None:
-    """Return the numbers of all keys as floats; None where one is missing (LOG-006 is about those)."""
+    """Return the numbers of all keys as floats, or None if one is missing (LOG-006 reports those)."""
     found = [log.number(key) for key in keys]
     return [float(one) for one in found if one is not None] if None not in found else None
 
@@ -93,14 +93,15 @@ def has_token_latencies(log: LogView) -> bool:
 
 
 def token_count(log: LogView) -> float | None:
-    """Return how many tokens a run with token latencies answered; None where the log does not say it, as in Offline."""
+    """Return the number of tokens that a run with token latencies answered, or None if the log does not have it
+    (Offline)."""
     found = numbers(log, "result_token_throughput", "result_mean_latency_ns", "result_query_count")
     return math.prod(found) if found is not None and has_token_latencies(log) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """The figures of one distribution, by their keys; `at`: the key of a percentile, which stands for %s."""
+    """The values of one distribution, by their keys. `at`: the key of a percentile, in which %s is the percentile."""
 
     least: str
     at: str
@@ -109,7 +110,7 @@ class Family:
     is_of_queries: bool = True
 
     def keys(self) -> list[str]:
-        """From the least to the greatest."""
+        """From the minimum to the maximum."""
         return [self.least, *(self.at % name for name in PERCENTILES), self.greatest]
 
 
@@ -144,10 +145,10 @@ class Ranked:
 
 
 def ranked(log: LogView, family: Family) -> list[Ranked]:
-    """Return what is known of a distribution, by rank; empty where a figure is missing or there are no queries, and for
+    """Return the known values of a distribution, by rank. Empty if a value is missing, if there are no queries, and for
     times per token of a run with errors: a failed request has no token, and LoadGen divides by -1.
 
-    LoadGen takes the value at `int(count * percentile)` of the sorted ones.
+    LoadGen uses the value at `int(count * percentile)` of the sorted ones.
     """
     values = numbers(log, *family.keys())
     count = log.number("result_query_count") if family.is_of_queries else sample_count(log)
@@ -159,9 +160,9 @@ def ranked(log: LogView, family: Family) -> list[Ranked]:
 
 
 def mean_bounds(known: Sequence[Ranked]) -> tuple[float, float]:
-    """Return the least and the greatest mean that sorted values can have of which some are known.
+    """Return the minimum and the maximum mean of sorted values of which some are known.
 
-    Between two known ones each lies between both. `known` has the first and the last one.
+    Each value between two known ones is between both. `known` has the first and the last one.
     """
     low = high = known[0].value
     for before, after in pairwise(known):
@@ -174,7 +175,7 @@ def mean_bounds(known: Sequence[Ranked]) -> tuple[float, float]:
 
 
 def readable(run: RunView) -> Iterator[LogView]:
-    """Yield the log where it could be read to its end."""
+    """Yield the log if it could be read to its end."""
     if run.detail.is_usable:
         yield run.detail
 
@@ -192,10 +193,10 @@ def is_before_5(log: LogView) -> bool:
 
 
 def hides_padding(log: LogView) -> bool:
-    """Return whether an Offline query may hold more samples than its log says.
+    """Return whether an Offline query may have more samples than its log has.
 
-    LoadGen before 5.0 logs the query before it is padded, and a query for each sample (mlcommons/inference ef1bd3b9
-    and 1f73d4c2 of January 2025 changed that); that it pads only since 3fb6c3e1 of July 2024.
+    LoadGen before 5.0 logs the query before it is padded, and a query for each sample (mlcommons/inference ef1bd3b9 and
+    1f73d4c2 of January 2025 changed that). It pads only since 3fb6c3e1 of July 2024.
     """
     return is_before_5(log) and log.scenario == "Offline" and log.values.get(f"effective_{EQUALLY}") is not False
 
@@ -219,13 +220,15 @@ IDLE_NS, IDLE = 100_000, 0.1
 
 
 def clock_window_s(log: LogView) -> float | None:
-    """Return what passed by the log's own clock from generating the queries to the end: no less than the run took."""
+    """Return the time by the log's own clock from generating the queries to the end: at least the duration of the
+    run."""
     begin_ms = log.times_ms.get("generated_query_count")
     return None if begin_ms is None or log.end_time_s is None else log.end_time_s - begin_ms / 1000
 
 
 def _measured_s(log: LogView) -> tuple[float, float] | None:
-    """Return the least and the greatest length of a run by its figures, which LoadGen takes from a monotonic clock."""
+    """Return the minimum and the maximum duration of a run by its results, which LoadGen measures with a monotonic
+    clock."""
     scenario, found = log.scenario, None
     longest = numbers(log, "result_max_latency_ns", "result_query_count")
     if longest is None:
@@ -249,10 +252,10 @@ def _measured_s(log: LogView) -> tuple[float, float] | None:
 
 
 def clock_step_s(log: LogView) -> float:
-    """Return by how much the machine's clock was set during a run, 0 where nothing says that it was.
+    """Return the adjustment of the machine's clock during a run, or 0 if there is no sign of one.
 
-    power_begin and power_end are times of day; the log's own clock and the latencies are not. Where only the times of
-    day disagree, by less than two seconds (NTP) or by an hour (daylight saving), they are what is wrong.
+    power_begin and power_end are times of day, the log's own clock and the latencies are not. If only the times of day
+    disagree, by less than two seconds (NTP) or by an hour (daylight saving), they are considered wrong.
     """
     measured, window_s = _measured_s(log), clock_window_s(log)
     if measured is None or window_s is None or log.elapsed_s is None:
@@ -268,7 +271,7 @@ def clock_step_s(log: LogView) -> float:
 
 
 def lasted_s(log: LogView) -> float | None:
-    """Return how long the run took by its two stamps, without what the machine's clock was set by meanwhile."""
+    """Return the duration of the run by its two stamps, without the adjustment of the machine's clock."""
     return None if log.elapsed_s is None else log.elapsed_s - clock_step_s(log)
 
 
@@ -276,18 +279,18 @@ _VERSION = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})\.([0-9]{1,4})")
 
 
 def version_of(log: LogView) -> tuple[int, ...] | None:
-    """Return the three numbers of LoadGen's version; None where it says none."""
+    """Return the three numbers of LoadGen's version, or None if the log has none."""
     found = _VERSION.match(log.text("loadgen_version") or "")
     return None if found is None else tuple(map(int, found.groups()))
 
 
 def usable(run: RunView) -> Iterator[LogView]:
-    """Yield the log where it could be read to its end and is of a performance run."""
+    """Yield the log of a performance run if it could be read to its end."""
     yield from (log for log in readable(run) if log.text("effective_test_mode") in ("PerformanceOnly", "SubmissionRun"))
 
 
 def performance_rule(identity: str, text: str) -> Callable[[Callable[[LogView], Iterator[Violation]]], Check]:
-    """Register a rule on the log of every performance run; its function takes the log, read to its end."""
+    """Register a rule on the log of every performance run. Its function gets the log, read to its end."""
 
     def register(check: Callable[[LogView], Iterator[Violation]]) -> Check:
         return log_rule(identity, text)(lambda run: (found for log in usable(run) for found in check(log)))

@@ -1,4 +1,5 @@
-"""Reads the files of a tree for the rules; what cannot be read becomes a text that says why, never an exception."""
+"""Reads the files of a tree for the rules. A file that cannot be read becomes a text with the reason, not an
+exception."""
 
 import hashlib
 import json
@@ -11,7 +12,7 @@ from crowdperf.kit.text_documents import Json, doubled_name, json_object, yaml_m
 from crowdperf.kit.whole_file import file_sha256
 
 READ_LIMIT_BYTES = 50 * 1024 * 1024
-"""No file of a submission may be larger (both checkers' limit of 50 MB); larger ones are not opened."""
+"""The maximum size of a file of a submission (both checkers' limit of 50 MB). Larger ones are not opened."""
 
 _MEGABYTE = 1024 * 1024
 _LIMITS_BYTES = {
@@ -33,15 +34,15 @@ _LIMITS_BYTES = {
     "accuracy_results.json": _MEGABYTE,
     "README.md": 8 * _MEGABYTE,
 }
-"""The largest file of its kind that is parsed. The largest published ones of round v5.1: detail log 2.6 MB (the samples
-of dlrm-v2), accuracy.txt 95 kB, summary 3.5 kB, user.conf 1 kB; a cut accuracy log has at most 10 kB."""
+"""The largest file of its kind that is parsed. The largest published ones of round v5.1: detail log 2.6 MB (the
+samples of dlrm-v2), accuracy.txt 95 kB, summary 3.5 kB, user.conf 1 kB. A cut accuracy log has at most 10 kB."""
 _NEVER_CUT, _NEVER_CUT_BYTES = "/TEST06/accuracy/mlperf_log_accuracy.json", 8 * _MEGABYTE
 """TEST06's log of a hundred whole answers: at most 3.3 MB in v5.1 (deepseek-r1)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextFile:
-    """A file as text. Either `text` or, where it cannot be had, `problem`; `is_missing` where nothing is there."""
+    """A file as text. Either `text`, or `problem` if it cannot be read. `is_missing` if the file does not exist."""
 
     path: str
     text: str = ""
@@ -50,18 +51,18 @@ class TextFile:
 
     @property
     def is_usable(self) -> bool:
-        """True where `text` is what the file holds."""
+        """True if `text` is the content of the file."""
         return not self.problem and not self.is_missing
 
     def line_of(self, words: str) -> int | None:
-        """Return the number of the first line with `words`, None where there is none."""
+        """Return the number of the first line with `words`, or None if there is none."""
         position = self.text.find(words)
         return None if position < 0 else self.text.count("\n", 0, position) + 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonFile:
-    """A JSON object; `fields` is empty where the file is missing or is none (`problem` says why).
+    """A JSON object. `fields` is empty if the file is missing or has another content (see `problem`).
 
     doubled: a name that an object in it has twice.
     """
@@ -74,21 +75,21 @@ class JsonFile:
 
     @property
     def is_missing(self) -> bool:
-        """True where nothing is there."""
+        """True if the file does not exist."""
         return self.source.is_missing
 
     @property
     def is_usable(self) -> bool:
-        """True where `fields` is what the file holds."""
+        """True if `fields` is the content of the file."""
         return not self.problem and not self.is_missing
 
     def line_of(self, field: str) -> int | None:
-        """Return the number of the line where a field begins."""
+        """Return the number of the line with the start of a field."""
         return self.source.line_of(json.dumps(field))
 
 
 def limit_of(path: str) -> int:
-    """Return how many bytes a file of this name may have; JSON files of descriptions have no name of their own."""
+    """Return the maximum size in bytes of a file of this name. JSON files of descriptions have no fixed name."""
     if path.endswith(_NEVER_CUT):
         return _NEVER_CUT_BYTES
     name = path.rsplit("/", 1)[-1]
@@ -98,7 +99,7 @@ def limit_of(path: str) -> int:
 
 
 def read_bytes(listing: Listing, path: str, limit: int = READ_LIMIT_BYTES) -> bytes | str:
-    """Return what a file of the listing holds, or the words that say why it cannot be read."""
+    """Return the content of a file of the listing, or the reason why it cannot be read."""
     size = listing.sizes[path]
     if size > limit:
         return f"{size} bytes, more than the limit of {limit} for this file of a submission, so it was not read"
@@ -119,7 +120,7 @@ def read_text(listing: Listing, path: str) -> TextFile:
 
 
 def as_text_file(path: str, content: bytes) -> TextFile:
-    """Return what a file holds as UTF-8 text."""
+    """Return the content of a file as UTF-8 text."""
     try:
         return TextFile(path=path, text=content.decode("utf-8").replace("\r\n", "\n"))
     except UnicodeDecodeError as error:
@@ -127,7 +128,7 @@ def as_text_file(path: str, content: bytes) -> TextFile:
 
 
 def read_json(listing: Listing, path: str) -> JsonFile:
-    """Return a file that should hold one JSON object."""
+    """Return a file that should contain one JSON object."""
     source = read_text(listing, path)
     if not source.is_usable:
         return JsonFile(path=path, fields={}, source=source, problem=source.problem)
@@ -139,7 +140,7 @@ def read_json(listing: Listing, path: str) -> JsonFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YamlFile:
-    """A YAML mapping: `fields` is empty where the file is missing or is none; `problem` says why."""
+    """A YAML mapping: `fields` is empty if the file is missing or has another content (see `problem`)."""
 
     source: TextFile
     fields: Mapping[str, Json]
@@ -147,12 +148,12 @@ class YamlFile:
 
     @property
     def path(self) -> str:
-        """Where it lies, or should lie."""
+        """Its actual or expected path."""
         return self.source.path
 
 
 def read_yaml(listing: Listing, path: str) -> YamlFile:
-    """Return a file that should hold one YAML mapping."""
+    """Return a file that should contain one YAML mapping."""
     source = read_text(listing, path)
     if not source.is_usable:
         return YamlFile(source=source, fields={}, problem=source.problem)
@@ -163,13 +164,13 @@ def read_yaml(listing: Listing, path: str) -> YamlFile:
 
 
 def sha256_of(listing: Listing, path: str) -> str | None:
-    """Return the digest of a file; None where it cannot be read."""
+    """Return the digest of a file, or None if it cannot be read."""
     content = read_bytes(listing, path) if path in listing.sizes else ""
     return None if isinstance(content, str) else hashlib.sha256(content).hexdigest()
 
 
 def digest_of_file(path: Path) -> str | None:
-    """Return the SHA-256 digest of a file outside of the tree, of any size; None where it cannot be read."""
+    """Return the SHA-256 digest of a file outside of the tree, of any size, or None if it cannot be read."""
     try:
         return file_sha256(path)
     except OSError:

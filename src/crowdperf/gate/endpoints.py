@@ -3,11 +3,10 @@
     results/SYSTEM/MODEL/Offline/   config.yaml   README.md   measurements.json
         performance/result_summary.json   accuracy/accuracy_results.json   audit/audit_NAME.json
 
-Chosen as the newer checker chooses it: where both detail logs of LoadGen are absent. That checker then fails with an
-exception where nothing else is there, either; here such a folder is a result whose logs are missing. Sources:
-loader.py, parsers/endpoints_parser.py and constants.py of mlcommons/inference b66003e1,
-tools/submission/submission_checker; what the client writes: src/inference_endpoint/metrics/report.py of
-mlcommons/endpoints ea332753 (August 2026).
+Recognized as by the newer checker: both detail logs of LoadGen are absent. That checker then fails with an exception if
+the other files are also absent. Here such a folder is a result whose logs are missing. Sources: loader.py,
+parsers/endpoints_parser.py and constants.py of mlcommons/inference b66003e1, tools/submission/submission_checker. The
+client's output: src/inference_endpoint/metrics/report.py of mlcommons/endpoints ea332753 (August 2026).
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,7 +28,7 @@ AUDITS = {
     "TEST07": "accuracy_in_performance_full_test",
     "TEST08": "accuracy_in_performance_dlrmv3_test",
 }
-"""What the client calls a compliance test: audit/audit_NAME.json (ENDPOINTS_COMPLIANCE_MAPPING)."""
+"""The client's names of compliance tests: audit/audit_NAME.json (ENDPOINTS_COMPLIANCE_MAPPING)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,11 +48,11 @@ class EndpointsView:
 
     @property
     def table(self) -> ModelTable | None:
-        """The model's figures in the round."""
+        """The model's values in the round."""
         return self.scenario.model.table
 
     def setting(self, *keys: str) -> Json:
-        """A value of config.yaml by its path, None where there is none."""
+        """A value of config.yaml by its path, or None if it is missing."""
         found: Json = part(self.config.fields, *keys)
         return found
 

@@ -1,8 +1,8 @@
-"""What each rule rests on: whose rule it is, and what the published round has that it was tried on.
+"""The evidence of each rule: its source, and the part of the published round on which it was tried.
 
-A rule may refuse where an official checker, the rules' text, LoadGen's source or a client's source says what it says.
-One of this project's own may refuse where the published round has at most the exceptions that are explained here.
-published_round.json has how often each rule was asked in that round, how often it refused, and how often it warned
+A rule may refuse if an official checker, the rules' text, LoadGen's source or a client's source supports it. One of
+this project's own may refuse if the published round has at most the exceptions that are explained here.
+published_round.json has how often each rule was applied in that round, how often it refused, and how often it warned
 (tests/gate/record_published.py). A test refuses every rule without such a ground.
 """
 
@@ -53,7 +53,7 @@ EXCEPTIONS: Mapping[str, str] = {
     "TEST-013": _CUT,
     "TEST-023": "one verdict of TEST01 that counts 113 responses where LoadGen logs 114",
 }
-"""What the refused results of the round really have, by rule: nothing that the rules allow."""
+"""The actual faults of the refused results of the round, by rule. None of them is allowed by the rules."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +74,12 @@ def published() -> tuple[str, Mapping[str, Tried]]:
 
 
 def tried_of(rule: Rule) -> Tried:
-    """Return what a rule found in the published round; nothing where it was not asked there."""
+    """Return the findings of a rule in the published round, empty if it was not applied there."""
     return published()[1].get(rule.identity, Tried())
 
 
 def evidence_of(rule: Rule) -> str:
-    """Return in one line what a rule rests on."""
+    """Return the evidence of a rule in one line."""
     tried, name = tried_of(rule), published()[0]
     if not tried.asked:
         return f"not checked in the {name}"
@@ -90,7 +90,7 @@ def evidence_of(rule: Rule) -> str:
 
 
 def has_ground(rule: Rule) -> bool:
-    """Whether a rule may refuse; True for one that only warns."""
+    """Whether a rule may refuse. True for one that only warns."""
     tried = tried_of(rule)
     is_explained = not tried.refused or rule.identity in EXCEPTIONS
     return rule.severity is Severity.WARNING or (is_explained and (rule.source != OURS or tried.asked > 0))

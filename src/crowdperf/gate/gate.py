@@ -1,6 +1,6 @@
-"""Applies every rule of a round to a tree and gives the verdict. Never raises for what a tree holds.
+"""Applies every rule of a round to a tree and returns the verdict. Never raises for the content of a tree.
 
-A rule that fails with an exception is itself a finding that refuses: what could not be checked is not accepted.
+A rule that fails with an exception is itself a finding that refuses: unchecked content is not accepted.
 """
 
 import dataclasses
@@ -50,7 +50,7 @@ from crowdperf.rules.rounds import ROUNDS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One objection, with what a person needs to put it right. path: relative to the tree."""
+    """One objection, with the information a person needs to correct it. path: relative to the tree."""
 
     rule: str
     severity: Severity
@@ -66,7 +66,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """One scenario of a model on a system; is_accepted: nothing against it or against what it lies in."""
+    """One scenario of a model on a system. is_accepted: there is no objection to it or to the folders above it."""
 
     path: str
     is_accepted: bool
@@ -100,7 +100,7 @@ class Verdict:
 
 
 def _allowed(options: Options) -> tuple[str, ...]:
-    """The rules whose findings are notes, because the caller asked for that."""
+    """The rules whose findings are notes at the caller's request."""
     if options.is_rehearsal:
         return (*SYNTHETIC_RULES, *REHEARSAL_RULES)
     return SYNTHETIC_RULES if options.allow_synthetic else ()
@@ -111,7 +111,7 @@ _RESULT_PARTS = 6
 
 
 def _owner(path: str, tree: TreeView) -> Subject:
-    """Whose a file or folder is: of the result or the submitter in whose folder it lies, of the whole tree else."""
+    """The owner of a file or folder: the result or the submitter in whose folder it is, else the whole tree."""
     parts = path.split("/")
     is_owned = len(parts) > 1 and parts[0] in views.divisions_of(tree) and parts[1] in tree.listing.folders_in(parts[0])
     if not is_owned:
@@ -125,7 +125,7 @@ _LONGEST = 5000
 """Characters: a path has at most 4,096 bytes (PATH_MAX of Linux)."""
 
 _MOST, _MAX_OF_RULE = 100_000, 100
-"""So many findings are kept, and so many of a rule on what lies in a scenario: a file may be made to have millions."""
+"""The maximum number of findings, and of one rule's findings in a scenario: a forged file may have millions."""
 
 
 class _Collector:
@@ -140,7 +140,7 @@ class _Collector:
         self.results: list[ResultView] = []
 
     def add(self, rule: Rule, found: Violation, subject: Subject) -> None:
-        """Take in what a rule found."""
+        """Add the findings of a rule."""
         subject = _owner(found.path, self.tree) if rule.scope is Scope.TREE and found.path else subject
         step = found.step or rule.step
         is_note = rule.identity in _allowed(self.tree.options)
@@ -168,7 +168,7 @@ class _Collector:
         return command_of(step, subject, self.shown_root, self.tree.round.name, self.tree.options.results_folders)
 
     def apply(self, scope: Scope, view: Any, division: str = "", only: tuple[str, ...] = ()) -> None:
-        """Apply every rule of a scope, or some of them, to its view; a test's files are made by the compliance step."""
+        """Apply every rule of a scope, or some of them, to its view. A test's files are made by the compliance step."""
         for rule in RULES.values():
             is_meant = rule.scope is scope and (not only or rule.identity in only)
             if not is_meant or not _applies(rule, self.tree.round, division):
@@ -210,7 +210,7 @@ _OF_MANY_FILES = (Scope.TREE, Scope.SUBMITTER)
 
 
 def _first(found: Iterator[Violation]) -> Iterator[Violation]:
-    """Yield the findings of a rule that are listed; the last one says where there are more."""
+    """Yield the listed findings of a rule. The last one mentions omitted ones."""
     for number, one in enumerate(found, start=1):
         if number == _MAX_OF_RULE:
             yield dataclasses.replace(one, found=f"{one.found} (and more, not listed)")
@@ -219,7 +219,7 @@ def _first(found: Iterator[Violation]) -> Iterator[Violation]:
 
 
 def _of_step(found: Violation, view: Any) -> Violation:
-    """Name the step that made a run, where the rule is of runs of several steps."""
+    """Add the step that made a run, if the rule is about runs of several steps."""
     if not isinstance(view, views.RunView) or found.step is not None:
         return found
     if view.test:
@@ -257,7 +257,7 @@ def _check_scenario(collector: _Collector, scenario: ScenarioView) -> None:
 
 
 def _check_all(collector: _Collector) -> Iterator[tuple[str, Subject]]:
-    """Apply all rules; yields the folder of each result and whose it is."""
+    """Apply all rules. Yields the folder of each result and its owner."""
     tree = collector.tree
     collector.apply(Scope.TREE, tree)
     for owner in views.submitters(tree):
@@ -278,13 +278,13 @@ def _parts(subject: Subject) -> tuple[str, ...]:
 
 
 def _is_refused(subject: Subject, refused: set[tuple[str, ...]]) -> bool:
-    """Whether something was found against a result or against what it lies in: its model, system, ..., the tree."""
+    """Whether there is an objection to a result or to its surroundings: its model, system, ..., the tree."""
     own = _parts(subject)
     return any(own[:count] + ("",) * (len(own) - count) in refused for count in range(len(own) + 1))
 
 
 def check(root: Path, round_name: str, options: Options | None = None) -> Verdict:
-    """Return the verdict on a tree. Raises OSError when `root` is no folder that can be read.
+    """Return the verdict on a tree. Raises OSError when `root` is not a readable folder.
 
     round_name: of `crowdperf.rules.rounds.ROUNDS`.
     """

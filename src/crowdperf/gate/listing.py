@@ -1,6 +1,6 @@
-"""Everything that lies in a tree, found in one walk: folders, files with their sizes, links, what cannot be read.
+"""The content of a tree, found in one walk: folders, files with their sizes, links, unreadable entries.
 
-Nothing is opened, no link is followed. Paths are text with slashes, relative to the root.
+No file is opened, no link is followed. Paths are text with slashes, relative to the root.
 """
 
 import os
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 _GIT = ".git"
-"""In the root: the history of a clone, which is no part of the tree. It is not looked into."""
+"""In the root: the history of a clone, which is not part of the tree. It is ignored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +35,11 @@ class Listing:
     oddities: tuple[Oddity, ...]
 
     def files_in(self, folder: str) -> tuple[str, ...]:
-        """Return the names of the plain files of a folder, sorted; empty where there is no such folder."""
+        """Return the names of the plain files of a folder, sorted, or empty if the folder does not exist."""
         return tuple(name for name in self.folders.get(folder, ()) if join(folder, name) in self.sizes)
 
     def folders_in(self, folder: str) -> tuple[str, ...]:
-        """Return the names of the folders in a folder, sorted; empty where there is no such folder."""
+        """Return the names of the folders in a folder, sorted, or empty if the folder does not exist."""
         return tuple(name for name in self.folders.get(folder, ()) if join(folder, name) in self.folders)
 
     def below(self, folder: str) -> Iterable[str]:
@@ -60,7 +60,7 @@ def as_text(path: PurePosixPath | Path) -> str:
 
 
 def read_listing(root: Path) -> Listing:
-    """Walk the tree; raises NotADirectoryError or another OSError only for the root itself."""
+    """Walk the tree. Raises NotADirectoryError or another OSError only for the root itself."""
     sizes: dict[str, int] = {}
     folders: dict[str, tuple[str, ...]] = {}
     links: dict[str, str] = {}

@@ -1,11 +1,11 @@
-"""What LoadGen draws by chance, drawn again: a seed decides it, and every C++ library draws it alike. Pure.
+"""LoadGen's random draws, repeated: a seed decides them, and every C++ library draws alike. Pure.
 
     std::mt19937 engine(seed)                    the lower 32 bits of the seed; 5489 without one
     std::generate_canonical<double, 53>(engine)  two numbers of the engine, the first is the lower half of 64 bits
     std::exponential_distribution(rate)          -log(1 - canonical) / rate
 
-What libraries do differently is not drawn here: std::shuffle and std::uniform_int_distribution. Python's `random` has
-the same engine; it is given the state that C++ begins with. Source: ScheduleDistribution and IssueQueries in
+Draws that differ between libraries are not repeated here: std::shuffle and std::uniform_int_distribution. Python's
+`random` has the same engine, and gets the initial state of C++. Source: ScheduleDistribution and IssueQueries in
 loadgen.cc, SequenceGen in issue_query_controller.h, LoadGen 4.1 to 6.0.17.
 """
 
@@ -19,14 +19,14 @@ from array import array
 from collections.abc import Callable
 
 MAX_DRAWS = 1_000_000
-"""Nobody asks for a draw behind it: that many take about 0.3 s and 8 MB, once for all logs of a tree."""
+"""Later draws are never needed: that many need about 0.3 s and 8 MB, once for all logs of a tree."""
 
 _STATE_WORDS, _WORD = 624, 0xFFFFFFFF
 _DEFAULT_SEED = 5489
 
 
 def engine(seed: int) -> random.Random:
-    """Return the generator that std::mt19937 is with this seed; `getrandbits(32)` gives its numbers."""
+    """Return the generator that std::mt19937 is with this seed. `getrandbits(32)` returns its numbers."""
     words = [seed & _WORD]
     for number in range(1, _STATE_WORDS):
         words.append((1812433253 * (words[-1] ^ (words[-1] >> 30)) + number) & _WORD)
@@ -64,7 +64,8 @@ def _arrivals(seed: int) -> _Row:
 
 
 def arrival(seed: int, number: int) -> float:
-    """Return when query `number` from 0 is scheduled in Server, in units of the mean interval; 0 of the first.
+    """Return the time at which query `number` from 0 is scheduled in Server, in units of the mean interval. 0 for the
+    first.
 
     As `number`, the count of all queries gives the time that LoadGen calls generated_query_duration.
     """
