@@ -1,8 +1,8 @@
-"""What the rules look at of a detail log: values, errors, and what is odd, each with its line.
+"""The parts of a detail log that the rules use: values, errors, and oddities, each with its line.
 
 `crowdperf.logs.detail_log` reads it. Stricter than the official parsers where they would stop with an exception, and
-blind to nothing: the official ones take the first value of a key that comes twice, so that a second, honest one would
-go unseen.
+complete: the official ones use the first value of a key that occurs twice, so that they would miss a second, honest
+one.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from crowdperf.kit.text_documents import Json
 from crowdperf.logs.detail_log import MARKER, DamagedLine, DetailLog, LogEvent
 
 _SETTINGS = ("effective_", "requested_", "result_", "early_stopping_", "loadgen_version", "sut_name", "num_errors")
-"""Keys of which a log has one value; an accuracy run repeats others for each part that it loads."""
+"""Keys with one value in a log. An accuracy run repeats others for each part that it loads."""
 
 _NUMBERS = (int, float)
 _LOADED = "loaded_qsl_set"
@@ -25,7 +25,7 @@ _TIME = "%m-%d-%Y %H:%M:%S.%f"
 _NATURAL_END, _AUDIT = "Ending naturally", "Found Audit Config file"
 _QUOTED = 200
 _KEPT = 100
-"""Messages of one kind that are kept; the others are counted."""
+"""Messages of one kind that are kept. The others are counted."""
 
 TOKEN_RATES = {
     "Offline": ("result_tokens_per_second", "result_samples_per_second"),
@@ -38,8 +38,8 @@ MAX_LINES = 30_000
 """The longest of 3,254 published logs of v5.1 has 4,721: an accuracy run that loads its samples in 388 parts."""
 
 _BEFORE_START_MS = 1.8e13
-"""LoadGen counts its clock in unsigned nanoseconds: a message from before its start has 2**64 ns less a little (seen in
-4 of 3,254 published logs of v5.1). Such a time says nothing."""
+"""LoadGen counts its clock in unsigned nanoseconds: a message from before its start has 2**64 ns less a little (seen
+in 4 of 3,254 published logs of v5.1). Such a time is meaningless."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +53,15 @@ class Message:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogView:
     """values, lines, times_ms: of the first message of each key, the times by the log's own clock, which begins before
-    the run. elapsed_s: from the first power_begin to the last power_end. end_time_s: when the last power_end was
-    written. error_count, warning_count: of all messages; `errors` are the first of them.
+    the run. elapsed_s: from the first power_begin to the last power_end. end_time_s: the time at which the last
+    power_end was written. error_count, warning_count: of all messages (`errors` are the first of them).
 
-    What LoadGen never writes: `hidden`, lines with the marker behind something else; `doubled`, a JSON object with a
-    name twice; `falls`, a time before that of the line above; `unflagged`, messages of an error's or a warning's key
-    without its flag; more than one of `processes`.
+    Content that LoadGen never writes: `hidden`, lines with the marker after other text. `doubled`, a JSON object with a
+    name twice. `falls`, a time before that of the line above. `unflagged`, messages of an error's or a warning's key
+    without its flag. More than one of `processes`.
 
-    loaded_count: how many different samples LoadGen had loaded in the course of the run. ends_naturally: whether
-    LoadGen says that no limit ended it. audit_line: of the message that there was an audit.config, None without.
+    loaded_count: number of different samples that LoadGen loaded during the run. ends_naturally: whether the log shows
+    that the run was not ended by a limit. audit_line: of the message about an audit.config, None without one.
     """
 
     path: str
@@ -87,15 +87,15 @@ class LogView:
 
     @property
     def is_usable(self) -> bool:
-        """True where the whole log could be read."""
+        """True if the whole log could be read."""
         return not self.is_missing and self.problem is None
 
     def number(self, key: str) -> float | None:
-        """Return a finite number, None for a key that is missing or holds anything else."""
+        """Return a finite number, or None for a key that is missing or has another value."""
         return number_of(self.values.get(key))
 
     def text(self, key: str) -> str | None:
-        """Return a text, None for a key that is missing or holds anything else."""
+        """Return a text, or None for a key that is missing or has another value."""
         value = self.values.get(key)
         return value if isinstance(value, str) else None
 
@@ -106,7 +106,7 @@ class LogView:
 
     @property
     def tokens_of_sample(self) -> float | None:
-        """How many tokens a run answered a sample with on average; None where its rates do not say it."""
+        """The average number of tokens of an answer in a run, or None if its rates do not determine it."""
         tokens, samples = (self.number(key) for key in TOKEN_RATES.get(self.scenario or "", ("", "")))
         return tokens / samples if tokens is not None and samples is not None and min(tokens, samples) > 0 else None
 
@@ -123,12 +123,12 @@ class LogView:
 
     @property
     def git_status(self) -> str | None:
-        """What git said of LoadGen's folder when it was compiled: "" where nothing was changed, "NA" without git."""
+        """Git's description of LoadGen's folder when it was compiled: "" without changes, "NA" without git."""
         return self.text("loadgen_git_status_message")
 
     @property
     def source_digest(self) -> str | None:
-        """One SHA-256 over the names and SHA-1 digests of LoadGen's sources; None where the log lists none."""
+        """One SHA-256 over the names and SHA-1 digests of LoadGen's sources, or None if the log lists none."""
         files = self.values.get("loadgen_file_sha1")
         if not isinstance(files, dict) or not files:
             return None
@@ -159,7 +159,7 @@ class _Messages:
 
 
 class _Collector:
-    """What was seen so far."""
+    """The state so far."""
 
     def __init__(self) -> None:
         self.values: dict[str, Json] = {}
@@ -176,7 +176,7 @@ class _Collector:
         self._time_ms = 0.0
 
     def add(self, event: LogEvent) -> None:
-        """Take in one message."""
+        """Add one message."""
         key, value, number = event.key, event.value, event.line
         for text in event.doubled:
             self.doubled.add(text, number)
@@ -232,7 +232,7 @@ def bounded_log(source: TextFile) -> DetailLog:
 
 
 def log_view(source: TextFile, log: DetailLog | None = None) -> LogView:
-    """Return what a rule looks at. log: that of `bounded_log`, for who asks it for more; it is read to its end."""
+    """Return the input of a rule. log: that of `bounded_log`, for rules that need more. It is read to its end."""
     if source.is_missing:
         return LogView(path=source.path, is_missing=True)
     if source.problem:

@@ -1,7 +1,7 @@
-"""Runs both official checkers on a copy of a tree and says where they and this gate disagree.
+"""Runs both official checkers on a copy of a tree and reports their disagreements with this gate.
 
-They run in a scratch folder, because they write summary.csv to where they stand. Exit code 0 is not enough: a checker
-accepts when it also says so in its last words.
+They run in a scratch folder, because they write summary.csv to their current folder. Exit code 0 is not enough: a
+checker accepts when its last words also confirm it.
 """
 
 import subprocess
@@ -18,12 +18,12 @@ _LONGEST_MESSAGE = 2000
 _ACCEPTS = "SUMMARY: submission looks OK"
 _REFUSES = "SUMMARY: submission has errors"
 _ROUNDS = {"newer": ("v5.0", "v5.1", "v6.0", "v6.1"), "older": ("v6.0", "v6.1")}
-"""The older one also takes v5.1, but looks for its measurements where v6.0 has them: it refuses every tree of v5.1."""
+"""The older one also knows v5.1, but expects its measurements at the place of v6.0: it refuses every tree of v5.1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfficialVerdict:
-    """What one checker said. is_accepted: None where it cannot judge the round. messages: its error lines."""
+    """The verdict of one checker. is_accepted: None if it cannot judge the round. messages: its error lines."""
 
     checker: str
     is_accepted: bool | None
@@ -80,7 +80,7 @@ def _run(name: str, command: list[str], root: Path, round_name: str, submitter: 
 
 
 def run_official(checkout: Path, root: Path, round_name: str, submitter: str | None = None) -> list[OfficialVerdict]:
-    """Return the verdicts of both; raises OfficialError. The tree is only read."""
+    """Return the verdicts of both. Raises OfficialError. The tree is only read."""
     commands = _commands(checkout)
     return [_run(name, command, root, round_name, submitter) for name, command in commands.items()]
 
@@ -96,7 +96,7 @@ def disagreements(is_accepted: bool, verdicts: list[OfficialVerdict]) -> tuple[s
 
 
 def as_json(is_accepted: bool, verdicts: list[OfficialVerdict], is_rehearsal: bool = False) -> dict[str, Json]:
-    """Return both verdicts as JSON values; is_rehearsal as for as_text."""
+    """Return both verdicts as JSON values. is_rehearsal as for as_text."""
     rows: list[Json] = [
         {"checker": one.checker, "verdict": one.word, "messages": list(one.messages)} for one in verdicts
     ]
@@ -104,7 +104,8 @@ def as_json(is_accepted: bool, verdicts: list[OfficialVerdict], is_rehearsal: bo
 
 
 def as_text(is_accepted: bool, verdicts: list[OfficialVerdict], is_rehearsal: bool = False) -> str:
-    """Return both verdicts for people. is_rehearsal: what is accepted as one only is refused as a submission."""
+    """Return both verdicts for people. is_rehearsal: a tree that is accepted as a rehearsal only is refused as a
+    submission."""
     lines = []
     for one in verdicts:
         lines.append(f"official checker ({one.checker}): {one.word}")

@@ -10,7 +10,7 @@ from crowdperf.rules.names import REHEARSAL_LABEL, printable
 
 FORMAT = 1
 SHOWN_FINDINGS = 1000
-"""Findings that the text shows; the JSON has all of them."""
+"""Number of findings in the text. The JSON has all of them."""
 
 
 def as_json(verdict: Verdict, root: str) -> dict[str, Json]:
@@ -77,7 +77,7 @@ def _is_of_rehearsal(verdict: Verdict) -> bool:
 
 
 def _notes(notes: tuple[Finding, ...]) -> Iterator[str]:
-    """What a rehearsal may have and a submission may not, one line for each rule."""
+    """Findings that are allowed in a rehearsal and not in a submission, one line for each rule."""
     for rule in dict.fromkeys(note.rule for note in notes):
         first, *others = (note for note in notes if note.rule == rule)
         places = f", and {len(others)} more" if others else ""

@@ -1,4 +1,4 @@
-"""What a rule is, and the register of all of them; rules_*.py fill it."""
+"""The form of rules, and the register of all of them, which rules_*.py fill."""
 
 import enum
 from collections.abc import Callable, Iterator
@@ -17,8 +17,8 @@ CLIENT = "src of mlcommons/endpoints at ea332753 (August 2026), whose client wri
 OURS = "this project: not checked by official checkers, although the result would be wrong"
 
 SINCE = "v4.1"
-"""The first round whose LoadGen is known to derive its figures and to log its messages as the rules on logs say. What
-LoadGen before 5.0 logs otherwise is in `derivation.hides_padding` (tried on 3,217 published logs of round v4.1)."""
+"""The first round whose LoadGen is known to derive its results and to log its messages as the rules on logs require.
+Differences of LoadGen before 5.0 are in `derivation.hides_padding` (tried on 3,217 published logs of round v4.1)."""
 
 ALL_DIVISIONS = ("closed", "open", "network")
 CLOSED = ("closed", "network")
@@ -32,11 +32,11 @@ class Severity(enum.Enum):
 
 
 class Scope(enum.Enum):
-    """What a rule is applied to: the view that its function takes.
+    """The object of a rule: the view that its function gets.
 
-    RUN: a performance run whose figures count, the submitted one or that of a test. LOG: every run that LoadGen logged,
-    accuracy runs and those of all tests, too. ENDPOINTS: a scenario without LoadGen's logs. RESULT: a scenario beside
-    all others, once every log of the tree has been read.
+    RUN: a performance run whose result counts, the submitted one or that of a test. LOG: every run that LoadGen logged,
+    also accuracy runs and those of all tests. ENDPOINTS: a scenario without LoadGen's logs. RESULT: a scenario compared
+    with all others, once every log of the tree has been read.
     """
 
     TREE = "tree"
@@ -53,8 +53,8 @@ class Scope(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
-    """What a rule objects to. step, source, severity: where they are not those of the rule: which step makes the file,
-    whose figure it is, whether it refuses."""
+    """The objection of a rule. step, source, severity: if they differ from the rule's: the step that makes the file,
+    the source of the value, whether it refuses."""
 
     path: str
     found: str
@@ -66,7 +66,7 @@ class Violation:
 
 
 Check = Callable[[Any], Iterator[Violation]]
-"""Takes the view of the rule's scope. (The one `Any` here: a register of functions of nine types.)"""
+"""Accepts the view of the rule's scope. (The one `Any` here: a register of functions of nine types.)"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +98,7 @@ _STEPS = {
     Scope.ENDPOINTS: Step.ENDPOINTS,
     Scope.RESULT: Step.PERFORMANCE,
 }
-"""Which step makes what the rules of a scope look at, unless a rule names another one; the tree of the others."""
+"""The step that makes the objects of a scope's rules, unless a rule has another one. The default is the tree."""
 
 
 def rule(
@@ -120,7 +120,8 @@ def rule(
 def log_rule(
     identity: str, text: str, *, source: str = LOADGEN, since: str | None = SINCE, **more: Any
 ) -> Callable[[Check], Check]:
-    """Register a rule on every run's log; what it finds is the performance run's, unless the gate knows better."""
+    """Register a rule on every run's log. Its findings belong to the performance run, unless the gate can assign
+    them."""
     return rule(identity, Scope.LOG, text, source=source, since=since, **more)
 
 

@@ -36,19 +36,20 @@ def samples_of(scenario: ScenarioView) -> int | None:
 
 
 def _known_samples(scenario: ScenarioView) -> int:
-    """How many samples there are: some models take their accuracy from a part of those for performance runs."""
+    """The number of samples: some models derive their accuracy from a part of those for performance runs."""
     table = scenario.model.table
     return 0 if table is None else max(table.performance_samples, samples_of(scenario) or 0)
 
 
 @functools.lru_cache(maxsize=4)
 def _shown(text: str) -> tuple[tuple[str, str], ...]:
-    """The seq_id, where it is shown, and the sample of each response, for all rules on one log."""
+    """The seq_id, if it is shown, and the sample of each response, for all rules on one log."""
     return tuple(_NUMBERS.findall(text))
 
 
 def shown_samples(text: str) -> list[str]:
-    """The sample of each response that a log shows. Both parts of a short log that was cut hold its middle: once."""
+    """The sample of each response that a log shows. Both parts of a short cut log contain its middle, which counts
+    once."""
     found = _shown(text)
     if CUT not in text or len(numbers := shown_numbers(text)) == len(set(numbers)):
         return [index for _, index in found]
@@ -61,9 +62,10 @@ def shown_numbers(text: str) -> list[int]:
 
 
 def repeated_number(text: str) -> str | None:
-    """Return the seq_id of a response that is twice in one part of a log; both parts of a short log have its middle.
+    """Return the seq_id of a response that is twice in one part of a log (both parts of a short log contain its
+    middle).
 
-    A log of more than two parts is refused (ACC-029), so the others are not looked at.
+    A log of more than two parts is refused (ACC-029), so the others are ignored.
     """
     for part in text.split(CUT, 2)[:2]:
         numbers = [number for number, _ in _shown(part) if number]
@@ -131,7 +133,7 @@ def hash_belongs(scenario: ScenarioView) -> Iterator[Violation]:
 
 
 def hash_problems(score: TextFile, log: TextFile, options: Options) -> Iterator[Violation]:
-    """Yield where the hash in an accuracy.txt is not that of the log beside it, before that was cut."""
+    """Yield each accuracy.txt whose hash differs from that of the log next to it, before that was cut."""
     hashes = parse_hashes(score.text)
     if not hashes or not log.is_usable:
         return
@@ -148,7 +150,7 @@ def hash_problems(score: TextFile, log: TextFile, options: Options) -> Iterator[
 
 
 def _backups(log: TextFile, digest: str, folder: Path) -> tuple[Path, ...]:
-    """Return where the whole log may lie: a second one has its digest in its name."""
+    """Return the possible paths of the whole log: a second one has its digest in its name."""
     path = Path(log.path)
     names = (f"{path.stem}-{digest[:16]}{path.suffix}", path.name)
     return tuple(folder / path.parent / name for name in names)
@@ -167,7 +169,7 @@ def _against_backup(score: TextFile, log: TextFile, wanted: HashLine, options: O
 
 
 def whole_lines(score: TextFile, log: TextFile, options: Options) -> Iterator[str] | None:
-    """Return the lines of a log before it was cut, None where nobody here has them."""
+    """Return the lines of a log before it was cut, or None if they are not available here."""
     if CUT not in log.text:
         return iter(log.text.split("\n"))
     hashes = parse_hashes(score.text)
@@ -180,7 +182,7 @@ def whole_lines(score: TextFile, log: TextFile, options: Options) -> Iterator[st
 
 
 def lines_of(path: Path) -> Iterator[str]:
-    """Yield the lines of a file one by one; what is no UTF-8 is replaced."""
+    """Yield the lines of a file one by one, with bytes that are not UTF-8 replaced."""
     with path.open(encoding="utf-8", errors="replace") as stream:
         yield from stream
 
@@ -199,8 +201,8 @@ def is_cut_as_by_tool(scenario: ScenarioView) -> Iterator[Violation]:
 
 
 def cut_problems(log: TextFile) -> Iterator[Violation]:
-    """Yield where the parts of a cut log are not those that the official tool leaves. (Each of the 1,696 cut logs of
-    round v5.1 has them.)"""
+    """Yield cut logs whose parts differ from the output of the official tool. (Each of the 1,696 cut logs of round
+    v5.1 has them.)"""
     sizes = [len(part.encode()) for part in log.text.split(CUT, 3)]
     if len(sizes) > 1 and sizes != [PART_BYTES, PART_BYTES]:
         found = f"parts of {', '.join(f'{size:,}' for size in sizes[:3])} bytes"

@@ -27,8 +27,8 @@ _QUARTER_S, _ZONES_S = 900, 14 * 3600 + 60
 """One of the two is in UTC, the other in the machine's time zone: quarters of an hour, at most 14 hours."""
 
 _DATE_S, _START_S = 2.0, 12.0
-"""test_datetime is cut to seconds, and the log's clock begins within a second of it (at most 1.01 s in 1,711 published
-logs); a Server run then waits up to 10 s for its threads."""
+"""test_datetime is cut to seconds, and the log's clock begins within a second of it (at most 1.01 s in 1,711
+published logs). A Server run then waits up to 10 s for its threads."""
 
 _HOUR_S = 3600
 
@@ -42,7 +42,8 @@ def clock_rises(run: RunView) -> Iterator[Violation]:
 
 
 def _seconds(log: LogView) -> tuple[float, float] | None:
-    """Return how long the run took by its stamps, and what passed by the log's clock from generating its queries."""
+    """Return the duration of the run by its stamps, and the time by the log's clock since the generation of its
+    queries."""
     elapsed_s, window_s = lasted_s(log), clock_window_s(log)
     return None if elapsed_s is None or window_s is None else (elapsed_s, window_s)
 
@@ -69,7 +70,7 @@ def run_fills_clock(log: LogView) -> Iterator[Violation]:
 
 @log_rule("TIME-009", "The machine's clock was not set during the run.", severity=Severity.WARNING)
 def clock_was_not_set(run: RunView) -> Iterator[Violation]:
-    """A warning: no figure is taken from it. power_begin and power_end are times of day, in local time."""
+    """A warning: no result depends on it. power_begin and power_end are times of day, in local time."""
     for log in usable(run):
         step_s = clock_step_s(log)
         if step_s:

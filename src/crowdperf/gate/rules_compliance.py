@@ -1,4 +1,4 @@
-"""Rules on the compliance tests of the closed and network divisions; their runs are judged as any other run is."""
+"""Rules on the compliance tests of the closed and network divisions. Their runs are judged as any other run is."""
 
 from collections.abc import Iterator
 
@@ -31,7 +31,7 @@ def _is_there(test: TestView) -> bool:
 
 
 def passed(test: TestView) -> bool:
-    """Whether verify_accuracy.txt says so for both checkers (the newer one wants the words alone on a line)."""
+    """Whether verify_accuracy.txt confirms it for both checkers (the newer one requires the words alone on a line)."""
     return PASS in _lines(test.verify_accuracy.text)
 
 
@@ -130,7 +130,7 @@ def accuracy_folder_is_right(test: TestView) -> Iterator[Violation]:
 
 @rule("TEST-021", Scope.TEST, "The logs of a test's run are there: its verdict follows from them.", source=SUBMIT)
 def has_logs_of_run(test: TestView) -> Iterator[Violation]:
-    """Refuses where the test's text says that they must be submitted, as of TEST07 and TEST09.
+    """Refuses if the test's text requires their submission, as that of TEST07 and TEST09.
 
     TEST06's script copies the accuracy log alone, and TEST08's none: all 18 results with TEST06 in the sample of round
     v5.1 are without the run's logs, so for these two it is a warning.
@@ -149,7 +149,7 @@ def has_logs_of_run(test: TestView) -> Iterator[Violation]:
 
 @rule("TEST-006", Scope.TEST, "TEST06 keeps the responses that it verified.", source=OLDER)
 def test06_has_log(test: TestView) -> Iterator[Violation]:
-    """From v6.1 on the newer checker alone decides, which does not ask for them."""
+    """From v6.1 on only the newer checker decides, which does not require them."""
     path = join(test.folder, f"accuracy/{ACCURACY}")
     if test.test == "TEST06" and _is_there(test) and path not in test.scenario.tree.listing.sizes:
         severity = Severity.WARNING if test.scenario.tree.round.since("v6.1") else None

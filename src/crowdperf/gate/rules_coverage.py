@@ -1,4 +1,4 @@
-"""Rules on what an accuracy run covers: its seeds, the samples that it loaded, and of how many its score is."""
+"""Rules on the coverage of an accuracy run: its seeds, its loaded samples, and the number of samples in its score."""
 
 import re
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from crowdperf.logs.score_lines import parse_counts, parse_sample_counts, parse_
 _RESPONSE = re.compile(r'"qsl_idx"\s*:\s*([0-9]+),\s*"data"\s*:\s*"([0-9A-Fa-f]*)"')
 _GENERATED = ("generated_query_count", "generated_samples_per_query")
 _ENOUGH = 20
-"""So many responses that are all alike are no chance."""
+"""That many equal responses are not a coincidence."""
 
 
 @rule("ACC-017", Scope.SCENARIO, "The accuracy run has the seeds of the round.", source=OURS)
@@ -81,7 +81,7 @@ def responses_differ(scenario: ScenarioView) -> Iterator[Violation]:
 @rule("ACC-025", Scope.SCENARIO, "The responses of the accuracy log are numbered, each once, up to those of the run.",
       source=LOADGEN, since=SINCE)  # fmt: skip
 def responses_are_numbered(scenario: ScenarioView) -> Iterator[Violation]:
-    """LoadGen numbers the samples that it issues from 0 on; MultiStream fills its last query with samples again."""
+    """LoadGen numbers the samples that it issues from 0 on. MultiStream fills its last query with repeated samples."""
     log, detail = scenario.accuracy_log, scenario.accuracy_detail
     repeated = repeated_number(log.text)
     if repeated is not None:

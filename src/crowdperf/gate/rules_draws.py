@@ -1,7 +1,8 @@
-"""Rules on what LoadGen draws by chance: arrivals in Server, the samples that it loads, the responses that it logs.
+"""Rules on LoadGen's random draws: arrivals in Server, the samples that it loads, the responses that it logs.
 
-All of it held in the published round v5.1: 336 Server logs of up to two million queries, the samples of 1,117 logs that
-loaded some of all, the responses of 246 tests, and their number in 171 but one, whose verdict is of another run.
+All of them were true in the published round v5.1: 336 Server logs of up to two million queries, the samples of 1,117
+logs that loaded some of all, the responses of 246 tests, and their number in 171 but one, whose verdict is of another
+run.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,11 +32,11 @@ from crowdperf.logs.seeds import SEEDS
 _SCHEDULE_SEEDS = frozenset(one.schedule for one in SEEDS.values())
 
 _LOADS_FIRST_SAMPLES, _MAY_LOAD_FIRST_SAMPLES = (6, 0, 6), (6, 0, 0)
-"""From here on a performance run has the first samples of the data set, in random order (mlcommons/inference a8d4d783
-of January 2026, in the course of 6.0.5); before it had some of all of them."""
+"""From here on a performance run has the first samples of the data set, in random order (mlcommons/inference
+a8d4d783 of January 2026, in the course of 6.0.5). Before, it had some of all of them."""
 
 _FEW, _NEVER = 6, 1e-12
-"""So few samples may be in order by chance; what has this probability is none."""
+"""Fewer samples may be in order by chance. A lower probability than this one is not a coincidence."""
 
 _MAX_COUNTED = 200_000
 
@@ -124,7 +125,7 @@ def samples_have_numbers(scenario: ScenarioView) -> Iterator[Violation]:
 
 
 def _misplaced(source: TextFile, log: LogView, *, is_accuracy: bool) -> Iterator[Violation]:
-    """An accuracy run issues the samples that it loaded once, part by part; the first part is looked at."""
+    """An accuracy run issues the samples that it loaded once, part by part. The first part is checked."""
     loaded = log.values.get("loaded_qsl_set")
     is_run = log.text("effective_test_mode") == ("AccuracyOnly" if is_accuracy else "PerformanceOnly")
     if not source.is_usable or not log.is_usable or not is_run or not isinstance(loaded, list) or not loaded:

@@ -1,7 +1,7 @@
-"""Rules on results in the layout of MLPerf Endpoints (endpoints.py): what the newer checker asks, then what it misses.
+"""Rules on results in the layout of MLPerf Endpoints (endpoints.py): those of the newer checker, then additional ones.
 
-The checker takes config.yaml for what was done: the duration that was asked for stands for the one that was measured.
-Rules of another source look at result_summary.json and accuracy_results.json instead.
+The checker treats config.yaml as a record of the run: it uses the requested duration instead of the measured one. Rules
+of another source read result_summary.json and accuracy_results.json instead.
 """
 
 import dataclasses
@@ -30,8 +30,8 @@ _SEEDS = (("dataloader_random_seed", "sample_index"), ("scheduler_random_seed", 
 _TYPES = {"Offline": ("offline",), "Server": ("online", "server"), "Interactive": ("online", "interactive")}
 _CLOSE = 0.02
 _BUSY = 0.2
-"""A client that spends four fifths of a SingleStream run beside its requests measures itself. A warning, as no
-published result of the client shows what is usual."""
+"""A client that spends four fifths of a SingleStream run outside of its requests measures itself. A warning, because
+there is no published result of the client to compare with."""
 _PERCENT = 1.0001
 """A score up to this is a fraction: the client's scorers write those, the checker's table has percent."""
 
@@ -127,7 +127,7 @@ def latencies(view: EndpointsView) -> Iterator[Violation]:
 
 
 def published_figure(view: EndpointsView) -> tuple[str, float | None]:
-    """Return the name and the value of what the checker publishes: samples a second, tokens a second, or latency."""
+    """Return the name and the value of the published result: samples a second, tokens a second, or latency."""
     scenario, name = view.scenario.scenario, view.table.name if view.table else ""
     if scenario == "Server":
         return "tps", view.figure("tps")
@@ -192,7 +192,7 @@ def score_reaches_target(view: EndpointsView) -> Iterator[Violation]:
 
 
 def _scores(view: EndpointsView) -> Mapping[str, float]:
-    """The score of the accuracy run by its metric's name; of several data sets the mean by their samples, each once
+    """The score of the accuracy run by its metric's name. For several data sets the mean by their samples, each once
     (gpt-oss-120b: language/gpt-oss-120b/eval_mlperf_accuracy.py of mlcommons/inference b66003e1)."""
     entries = [one for one in view.entries if one.get("dataset_type") in (None, "accuracy")]
     if len(entries) == 1:
@@ -205,7 +205,7 @@ def _scores(view: EndpointsView) -> Mapping[str, float]:
 
 
 def _is_of(name: str, metric: str, metric_count: int) -> bool:
-    """Whether a number of a score is this metric's; one without a name is the only metric's, or the overall score."""
+    """Whether a number of a score is this metric's. One without a name is the only metric's, or the overall score."""
     if not name:
         return metric_count == 1 and metric != "non_live"
     plain = metric.lower()
@@ -213,7 +213,7 @@ def _is_of(name: str, metric: str, metric_count: int) -> bool:
 
 
 def _like(value: float, limit: float) -> float:
-    """A fraction as a percentage where the limit is one."""
+    """A fraction as a percentage if the limit is one."""
     return value * 100 if limit > _PERCENT >= value else value
 
 

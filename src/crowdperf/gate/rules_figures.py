@@ -1,4 +1,4 @@
-"""Rules on the figures of a performance run: each is derived again from others of the same detail log."""
+"""Rules on the results of a performance run: each is recomputed from others of the same detail log."""
 
 import math
 from collections.abc import Iterator
@@ -30,8 +30,8 @@ from crowdperf.gate.log_view import LogView
 from crowdperf.gate.rulebook import Violation
 
 _SUM_OVERFLOWS = 2.0**63
-"""LoadGen adds latencies in 64 bits: beyond it the mean is of what was left (28 published Offline logs of v5.1, with
-17 million samples and more)."""
+"""LoadGen adds latencies in 64 bits: beyond that the mean is of the remainder (28 published Offline logs of v5.1,
+with 17 million samples and more)."""
 
 
 @performance_rule("FIG-001", "An Offline rate is the samples of its query divided by the maximum latency.")

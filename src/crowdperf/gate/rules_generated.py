@@ -1,4 +1,4 @@
-"""The rule on the queries that LoadGen generates before a run: as many, for as long, as its settings ask for."""
+"""The rule on the queries that LoadGen generates before a run: their number and duration must match its settings."""
 
 import math
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ def generated_follows(run: RunView) -> Iterator[Violation]:
 
 
 def _queries(log: LogView) -> Iterator[Violation]:
-    """Of a performance run; an accuracy run has each sample once, whatever was asked for."""
+    """Of a performance run. An accuracy run has each sample once, independent of the settings."""
     scenario = log.scenario
     yield from _samples_of_query(log)
     if scenario == "Offline":
@@ -112,7 +112,7 @@ def _stream_interval(log: LogView) -> Iterator[Violation]:
 
 
 def _stream_queries(log: LogView) -> Iterator[Violation]:
-    """For twice the duration asked for, and no more of them."""
+    """For twice the requested duration, and no more of them."""
     keys = ("generated_query_duration", "generated_query_count", "effective_min_duration_ms")
     found = numbers(log, *keys)
     if found is None or not found[0] > 0:
