@@ -1,4 +1,4 @@
-"""Rules on what a submission must not be or hold: synthetic results, test runs, and what is private."""
+"""Rules on forbidden content of a submission: synthetic results, test runs, and private data."""
 
 import dataclasses
 import itertools
@@ -43,15 +43,15 @@ _TRACES = re.compile(
     rf"\|\s*backend\s*\|\s*(?:{_STAND_INS})\b|--backend[= ](?:{_STAND_INS})\b|--source[= ](?:{_MADE})\b|--simulate[= ]"
     rf"|,_(?:{_STAND_INS}|{_MADE})\b|none \(the backend computes nothing\)|made (?:them|by a program)"
 )
-"""What README.md and measurements.json of this project say of a stand-in or of made data, beside the labels: the row of
-the backend, the commands that repeat the runs, the weights (`crowdperf/submission/readme_texts.py`,
-`crowdperf/submission/measurements.py`)."""
+"""Text of README.md and measurements.json of this project about a stand-in or synthetic data, in addition to the
+labels: the row of the backend, the commands that repeat the runs, the weights
+(`crowdperf/submission/readme_texts.py`, `crowdperf/submission/measurements.py`)."""
 
 _SYSTEM_TRACE = re.compile(rf"-crowdperf-.*-(?:{_STAND_INS})(?:-|$)")
 """A system's folder has the backend in its name."""
 
 _SHOWN_LEAKS, _COUNTED_LEAKS = 3, 1000
-"""Of one file; behind the last one that is counted nothing more is looked for."""
+"""Of one file. The search ends after the last one that is counted."""
 _REAL = "real weights and the real data set (--allow_synthetic: as the proof of a pipeline only)"
 
 
@@ -137,7 +137,7 @@ def has_no_trace_of_stand_in(scenario: ScenarioView) -> Iterator[Violation]:
     "PRIV-001", Scope.SUBMITTER, "No file contains a token or key, or the name of a person or a machine.", source=OURS
 )
 def holds_nothing_private(owner: SubmitterView) -> Iterator[Violation]:
-    """What is certainly a secret refuses; the rest is a warning, as published trees are full of it."""
+    """A certain secret refuses. Other private data is a warning, because published trees are full of it."""
     listing, given, budget = owner.tree.listing, owner.tree.options.known, Budget(FOLDER_PLACES)
     all_known = dataclasses.replace(given, public=(*given.public, *NOBODYS_HOMES))
     for path in listing.below(owner.folder):

@@ -1,8 +1,10 @@
-"""Rules on the runs of a tree beside each other: one run is one result, and the runs of a result are of one system.
+"""Rules on the runs of a tree compared with each other: one run is one result, and the runs of a result are of one
+system.
 
-What honest trees have was counted in the published round v5.1 (3,224 detail logs, 257 builds of LoadGen): no two logs
-have the same second, process and build; one build has one version and one set of sources; SUT and QSL have the same
-names in all runs of a result. Versions of LoadGen within a result do differ there (27 of 1,437), which is a warning.
+The properties of honest trees were counted in the published round v5.1 (3,224 detail logs, 257 builds of LoadGen): no
+two logs have the same second, process and build. One build has one version and one set of sources. SUT and QSL have the
+same names in all runs of a result. Versions of LoadGen within a result do differ there (27 of 1,437), which is a
+warning.
 """
 
 from collections.abc import Iterator
@@ -26,14 +28,15 @@ from crowdperf.rules.compliance import ANSWER_TESTS
 
 _AS_LONG = 1.06
 _OF_CATEGORY = ("division", "system_type", "system_type_detail")
-"""What the description of one machine may say in two ways: it may be submitted for the edge and for the datacenter."""
+"""Fields that may differ in two descriptions of one machine: it may be submitted for the edge and for the
+datacenter."""
 
 _LONGEST_OFFSET = timedelta(days=1)
-"""Clocks of machines and containers may be set to any time zone; 6 published logs are 6 h older than their LoadGen."""
+"""Clocks of machines and containers may be set to any time zone. 6 published logs are 6 h older than their LoadGen."""
 
 
 def _runs(result: ResultView) -> tuple[RunMark, ...]:
-    """The runs of a result, the one that is timed first; those of its tests only where the division asks for tests."""
+    """The runs of a result, the timed one first. Those of its tests only if the division requires tests."""
     found = result.tree.register.runs_with("folder", result.folder)
     kept = (mark for mark in found if not mark.place.test or result.subject.division != "open")
     return tuple(sorted(kept, key=lambda mark: not mark.place.kind.startswith("performance")))
@@ -55,13 +58,13 @@ def _task(result: ResultView, place: LogLocation) -> str:
 
 
 def _is_misplaced_in_a_test(own: LogLocation, other: LogLocation) -> bool:
-    """Whether it is the test of a result that has a log too many: the test's own finding says so."""
+    """Whether it is the test of a result with a superfluous log, which the test's own finding reports."""
     return bool(other.test) and not own.test and own.folder[:3] == other.folder[:3]
 
 
 def _is_one_result(result: ResultView, one: LogLocation, other: LogLocation) -> bool:
-    """Whether one log may lie at two places: that of a task with two levels of accuracy, that of a scenario which
-    others are inferred from (the rules on a log's scenario judge that), and a closed result in the open division."""
+    """Whether one log may be in two places: that of a task with two levels of accuracy, that of a scenario from
+    which others are inferred (the rules on a log's scenario judge that), and a closed result in the open division."""
     return one.system == other.system and _is_one_task(result, one, other)
 
 
@@ -81,7 +84,7 @@ def _is_one_machine(result: ResultView, one: LogLocation, other: LogLocation) ->
 
 @rule("IDENT-001", Scope.RESULT, "A log is of one run, and one run is one result.", source=OURS)
 def log_is_of_one_result(result: ResultView) -> Iterator[Violation]:
-    """One result of one machine that is listed under two names is a warning: no figure is another machine's."""
+    """One result of one machine that is listed under two names is a warning: no result belongs to another machine."""
     for mark in _runs(result):
         copies = [
             other
@@ -183,13 +186,13 @@ def responses_are_of_one_run(result: ResultView) -> Iterator[Violation]:
 
 
 def _may_have_same_responses(result: ResultView, one: ResponsesMark, other: ResponsesMark) -> bool:
-    """A model without chance answers alike in every accuracy run of its task, whatever the system and the scenario.
+    """A deterministic model answers alike in every accuracy run of its task, whatever the system and the scenario.
 
-    The responses that a compliance test logs are chosen by how many are asked for and how many there are, so that two
-    scenarios have different ones, unless one is inferred from the other and their detail logs are the same, too. Tests
+    The responses that a compliance test logs depend on the number requested and the number available, so that two
+    scenarios have different ones, unless one is inferred from the other and their detail logs are also the same. Tests
     that log every answer to a set number of queries log the same ones in each scenario: Server and Interactive differ
-    in their limits alone. TEST09 asks for each sample once, in the order of an accuracy run.
-    In the open division models of several names may be of one task.
+    in their limits alone. TEST09 requests each sample once, in the order of an accuracy run. In the open division
+    models of several names may be of one task.
     """
     systems = [(mark.place.submitter, mark.place.system) for mark in (one, other)]
     if one.place.kind != other.place.kind and {one.place.test, other.place.test} != {"", "TEST09"}:
@@ -220,7 +223,7 @@ def run_has_figures_of_its_own(result: ResultView) -> Iterator[Violation]:
 @rule("IDENT-009", Scope.RESULT, "The runs of a result use one data set, and one build loads the same samples of it.",
       source=OURS)  # fmt: skip
 def runs_are_of_one_data_set(result: ResultView) -> Iterator[Violation]:
-    """TEST07 has samples of its own, and so have accuracy runs where there are fewer than a performance run loads."""
+    """TEST07 has its own samples, and so have accuracy runs with fewer samples than a performance run loads."""
     total = "qsl_reported_total_count"
     runs = [mark for mark in _runs(result) if mark.place.test != "TEST07"]
     loaded = number_of(runs[0].fields.get("effective_performance_sample_count")) if runs else None

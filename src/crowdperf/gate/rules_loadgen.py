@@ -1,4 +1,4 @@
-"""Rules on the LoadGen that made a log: its version, its sources as compiled, nothing changed in them."""
+"""Rules on the LoadGen that made a log: its version, its compiled sources, and the absence of changes in them."""
 
 import functools
 import hashlib
@@ -28,8 +28,8 @@ _DIGITS = 10
 
 @dataclass(frozen=True, slots=True)
 class _Recorded:
-    """What a revision was compiled from: its version, empty where it had none; SHA-1 by file; of these digests one
-    digest, with the line ends of Windows."""
+    """The sources of a revision: its version, empty if it had none, SHA-1 by file, and one digest of these digests
+    with the line ends of Windows."""
 
     version: str
     files: Mapping[str, str]
@@ -63,7 +63,7 @@ def version_is_of_round(run: RunView) -> Iterator[Violation]:
 
 @log_rule("LG-002", "LoadGen was compiled from sources that mlcommons/inference had.", source=OURS)
 def sources_are_known(run: RunView) -> Iterator[Violation]:
-    """A revision that nobody knows (a fork's commit, or NA) is compared with every recorded commit of its version."""
+    """An unknown revision (a fork's commit, or NA) is compared with every recorded commit of its version."""
     for log in readable(run):
         files = log.values.get("loadgen_file_sha1")
         if not isinstance(files, dict) or not files:
@@ -89,7 +89,7 @@ def version_is_known(run: RunView) -> Iterator[Violation]:
 
 
 def _candidates(log: LogView) -> Sequence[_Recorded]:
-    """What a log's LoadGen may be: its revision, else every commit of its version."""
+    """The candidates for a log's LoadGen: its revision, else every commit of its version."""
     one = _recorded().get(_revision(log)[:_DIGITS])
     return _by_version().get(log.loadgen_version or "", ()) if one is None else (one,)
 
@@ -104,7 +104,7 @@ def _by_version() -> Mapping[str, Sequence[_Recorded]]:
 
 
 def _changed(files: Mapping[str, Json], one: _Recorded) -> list[str]:
-    """The files that are not those of a recorded commit; none where they have the line ends of Windows."""
+    """The files that differ from those of a recorded commit. Empty if they have the line ends of Windows."""
     changed = [name for name, digest in one.files.items() if files.get(name) != digest]
     return changed if changed and _digest(files, one.files) != one.crlf else []
 
@@ -160,7 +160,7 @@ def dates_of_build_agree(run: RunView) -> Iterator[Violation]:
 
 
 def _moment(text: str | None) -> datetime | None:
-    """A date of ISO 8601, in UTC where it names its zone."""
+    """A date of ISO 8601, in UTC if it has a zone."""
     try:
         found = datetime.fromisoformat(text.replace("Z", "+00:00")) if text else None  # Python 3.10 reads no Z
     except ValueError:

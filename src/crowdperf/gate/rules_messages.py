@@ -80,7 +80,7 @@ _COUNTS_ERRORS = (5, 0, 16)
 
 _NEVER_NEGATIVE = ("requested_", "effective_", "qsl_", "generated_")
 _LARGEST = 2.0**64
-"""LoadGen counts in 64 bits; its seeds are the largest numbers."""
+"""LoadGen counts in 64 bits. Its seeds are the largest numbers."""
 
 
 @log_rule("LOG-001", "No message is hidden behind something else on its line.", source=OURS, since=None)
@@ -122,7 +122,7 @@ def is_of_one_process(run: RunView) -> Iterator[Violation]:
 
 
 _Expected: TypeAlias = Iterator[tuple[str, type | tuple[type, ...], str]]
-"""Keys with the Python type of the value and what that is called."""
+"""Keys with the Python type of the value and the type's name in words."""
 
 
 def _texts(*keys: str) -> _Expected:
@@ -154,7 +154,7 @@ def _of_any(log: LogView) -> _Expected:
 
 
 def _of_performance(log: LogView) -> _Expected:
-    """What the log of a performance run has as well."""
+    """Additional keys of the log of a performance run."""
     has_tokens = has_token_latencies(log)
     stopping = (
         ("early_stopping_ttft_result", "early_stopping_tpot_result") if has_tokens else ("early_stopping_result",)
@@ -196,7 +196,7 @@ def counts_in_64_bits(run: RunView) -> Iterator[Violation]:
 
 @performance_rule("LOG-008", "A run without an error ended naturally, as LoadGen says of every scenario but Server.")
 def ended_naturally(log: LogView) -> Iterator[Violation]:
-    """Else the error was taken out of the log with which LoadGen ended the run."""
+    """Otherwise the error with which LoadGen ended the run was removed from the log."""
     if log.scenario in ("SingleStream", "MultiStream", "Offline") and not (log.error_count or log.ends_naturally):
         allowed = "the message 'Ending naturally: ...', or the error that ended the run"
         yield contradiction(log, "generated_query_count", "no message of the run's end", allowed)

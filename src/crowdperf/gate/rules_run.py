@@ -24,7 +24,8 @@ from crowdperf.gate.views import ACCURACY, DETAIL, SUMMARY, RunView
 from crowdperf.logs.run_log import parse_summary_verdict
 
 OF_EVERY_TEST = ("RUN-003", "RUN-007", "RUN-015", "RUN-016", "RUN-021")
-"""What also counts for a test whose figures do not: a log that can be read, of the round's seeds, scenario and mode."""
+"""Requirements that also apply to a test whose results do not count: a readable log, with the round's seeds,
+scenario and mode."""
 
 NEEDED = (SUMMARY, DETAIL)
 POWER = ("spl.txt",)
@@ -34,7 +35,7 @@ BY_FOLDER = (
     "folder's scenario. The checker judges an Interactive run of LoadGen by those of Server"
 )
 _EMPTY_LOG_BYTES = 16
-"""LoadGen writes four: 1,427 of 1,430 published logs beside a performance run."""
+"""LoadGen writes four: 1,427 of 1,430 published logs of performance runs have them."""
 
 _P99 = "result_99.00_percentile_latency_ns"
 _EARLY_STOPPING = ("SingleStream", "MultiStream", "Server")
@@ -255,7 +256,7 @@ def has_no_conflicts(run: RunView) -> Iterator[Violation]:
 @rule("RUN-022", Scope.RUN, "Power results need the official power checker.", source=BOTH, step=Step.CHECK,
       severity=Severity.WARNING)  # fmt: skip
 def power_is_not_checked(run: RunView) -> Iterator[Violation]:
-    """Their files must be there (REQUIRED_POWER_FILES of both checkers); what they say is not judged."""
+    """Their files must exist (REQUIRED_POWER_FILES of both checkers). Their content is not judged."""
     folder = join(run.scenario.folder, "performance/power")
     if not run.test and folder in run.scenario.tree.listing.folders:
         missing = set(_POWER_FILES).difference(run.scenario.tree.listing.files_in(folder))
@@ -270,7 +271,7 @@ def power_is_not_checked(run: RunView) -> Iterator[Violation]:
 @rule("RUN-025", Scope.RUN, "A run that was to log no responses logged none.", source=LOADGEN,
       since=SINCE)  # fmt: skip
 def logged_no_responses(run: RunView) -> Iterator[Violation]:
-    """Else it was made as a compliance test, whose settings were taken out of the log."""
+    """Otherwise it was run as a compliance test, whose settings were removed from the log."""
     path, log = join(run.folder, ACCURACY), run.detail
     is_silent = not any(log.values.get(f"effective_accuracy_log_{name}") for name in ("sampling_target", "probability"))
     size = run.scenario.tree.listing.sizes.get(path, 0)

@@ -1,8 +1,8 @@
-"""Rules on the scores in accuracy.txt: that they can be read without luck, and that they reach what is asked.
+"""Rules on the scores in accuracy.txt: that they can be read reliably, and that they reach the required values.
 
-The checker reads a score with an expression on each line. Where it compares in the wrong direction, or a fraction with
-a percentage, its verdict stands (a finding would refuse what it accepts, or the other way round), and a rule of its own
-asks what the benchmark's rules ask.
+The checker reads a score with an expression on each line. If it compares in the wrong direction, or a fraction with a
+percentage, its verdict is kept (a finding would contradict an acceptance or a refusal), and a separate rule checks the
+benchmark's own limits.
 """
 
 import math
@@ -62,7 +62,7 @@ def keeps_upper_limits(scenario: ScenarioView) -> Iterator[Violation]:
 
 
 def _metrics(scenario: ScenarioView) -> tuple[str, ...]:
-    """Those that the checker looks for, and those with an upper limit, which it looks at where they are."""
+    """The metrics that the checker requires, and those with an upper limit, which it checks if they are present."""
     table = scenario.model.table
     if table is None:
         return ()

@@ -145,7 +145,7 @@ def target_rate_follows(run: RunView) -> Iterator[Violation]:
 
 @performance_rule("SET-004", "The run stayed within the limits at which LoadGen ends a run with an error.")
 def limits_were_kept(log: LogView) -> Iterator[Violation]:
-    """An Offline run is judged by none: LoadGen ends it after its one query, before it looks at max_duration.
+    """An Offline run is not judged: LoadGen ends it after its one query, before it looks at max_duration.
 
     That query has all samples, and min_duration was no reason to stop: `max_duration` cannot have ended such a run, so
     no log of one can show that it did. (IssueQueryThread in issue_query_controller.cc: target_duration is 0.)
@@ -192,9 +192,9 @@ def has_no_test_settings(run: RunView) -> Iterator[Violation]:
 @rule("SET-011", Scope.RUN, "A submitted run logs no responses.", source=MLPERF_CONF, since=SINCE,
       severity=Severity.WARNING)  # fmt: skip
 def logs_no_responses(run: RunView) -> Iterator[Violation]:
-    """A warning, because it can only cost speed: LoadGen draws the samples to log from a seed of its own, takes each
+    """A warning, because it can only cost speed: LoadGen draws the samples to log from a separate seed, records each
     completion time before it copies a response, and issues the same queries at the same times. (SampleComplete in
-    loadgen.cc, LoadGen 6.0.17. A log of TEST01 as the submitted one is what IDENT-008 refuses.)"""
+    loadgen.cc, LoadGen 6.0.17. IDENT-008 refuses a log of TEST01 in place of the submitted one.)"""
     yield from _off(run, ("accuracy_log_sampling_target", "accuracy_log_rng_seed", "accuracy_log_probability"))
 
 
@@ -273,7 +273,7 @@ def _differs(run: RunView, log: LogView, one: ConfSetting) -> Iterator[Violation
 
 
 def _asked(run: RunView) -> Iterator[ConfSetting]:
-    """What user.conf asks of a submitted run; a compliance run has an audit.config as well."""
+    """The settings of user.conf for a submitted run. A compliance run also has an audit.config."""
     if not run.test and run.scenario.user_conf.is_usable:
         yield from asked_for(run.scenario.user_conf.text, run.scenario.model, run.detail.scenario or "")
 
@@ -311,7 +311,7 @@ def sample_counts_follow(run: RunView) -> Iterator[Violation]:
 @rule("SET-015", Scope.RUN, "A submitted run read no audit.config, or shows its settings.", source=LOADGEN,
       since=SINCE)  # fmt: skip
 def has_settings_of_audit(run: RunView) -> Iterator[Violation]:
-    """LoadGen warns where it finds one. Without any setting of a test in effect, these were taken out of the log."""
+    """LoadGen warns if it finds one. Without any setting of a test in effect, these were removed from the log."""
     names = ("accuracy_log_sampling_target", "accuracy_log_rng_seed", "performance_issue_same",
              "performance_issue_unique", "performance_issue_same_index")  # fmt: skip
     for log in usable(run):

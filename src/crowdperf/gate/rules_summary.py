@@ -1,4 +1,4 @@
-"""Rules on the summary: LoadGen writes it from what it writes the detail log from, so every line follows from that."""
+"""Rules on the summary: LoadGen derives it from the same data as the detail log, so the log determines every line."""
 
 import functools
 import re
@@ -12,7 +12,7 @@ from crowdperf.kit.text_documents import Json
 from crowdperf.logs.summary_log import summary_lines
 
 _TWO_DECIMALS = 0.00501
-"""LoadGen writes some rates with two decimals; in the detail log they have six digits."""
+"""LoadGen writes some rates with two decimals. In the detail log they have six digits."""
 
 _SIX_DIGITS, _LONGEST_NUMBER = 1.1e-5, 40
 _MAX_PER_NAME = 10
@@ -88,7 +88,7 @@ def _lines_of(text: str) -> Mapping[str, Sequence[tuple[str, int]]]:
 
 
 def _agrees(written: str, value: Json) -> bool:
-    """Whether a line says what the detail log says: a text, a truth value as 0 or 1, a number as LoadGen writes it."""
+    """Whether a line agrees with the detail log: a text, a truth value as 0 or 1, a number as LoadGen writes it."""
     if isinstance(value, str):
         return written == value.strip()
     if isinstance(value, bool):
@@ -105,9 +105,9 @@ def _agrees(written: str, value: Json) -> bool:
 
 
 def _compare(run: RunView, wanted: Mapping[str, str], *, is_whole: bool = True) -> Iterator[Violation]:
-    """Compare the lines of these names with the detail log's values of these keys, where it has them.
+    """Compare the lines of these names with the detail log's values of these keys, if it has them.
 
-    is_whole: a summary without one of the lines is a finding, too.
+    is_whole: a summary without one of the lines is also a finding.
     """
     lines = _lines(run)
     for name, key in wanted.items():
@@ -123,14 +123,14 @@ def _compare(run: RunView, wanted: Mapping[str, str], *, is_whole: bool = True) 
 
 
 def _with_summary(run: RunView) -> Iterator[LogView]:
-    """Yield the detail log where there are both logs; RUN-001, RUN-003 and RUN-005 are about the others."""
+    """Yield the detail log if both logs exist. RUN-001, RUN-003 and RUN-005 are about the others."""
     if run.summary.is_usable and run.summary.text.strip():
         yield from usable(run)
 
 
 @log_rule("SUM-001", "The summary is of the scenario, mode and SUT of the detail log.")
 def is_of_same_run(run: RunView) -> Iterator[Violation]:
-    """The summary of an accuracy run has none of these lines; one that has them is of another run."""
+    """The summary of an accuracy run has none of these lines. One that has them is of another run."""
     if run.test and run.detail.is_usable and not (run.summary.is_missing or run.summary.text.strip()):
         found = run.summary.problem or "an empty file"
         yield Violation(path=run.summary.path, found=found, allowed=f"the summary of the run in {run.detail.path}")
@@ -148,7 +148,7 @@ def has_same_figures(run: RunView) -> Iterator[Violation]:
 
 
 def _tokens_without_overhead(run: RunView, log: LogView) -> Iterator[Violation]:
-    """The one figure that the two logs have in two units: the detail log gives tokens per nanosecond (results.cc)."""
+    """The one value that the two logs have in two units: the detail log has tokens per nanosecond (results.cc)."""
     key = "result_token_throughput"
     rate = log.number(key)
     if log.scenario != "SingleStream" or rate is None:
@@ -160,7 +160,7 @@ def _tokens_without_overhead(run: RunView, log: LogView) -> Iterator[Violation]:
 
 
 def _figure_lines(log: LogView, lines: Container[str]) -> dict[str, str]:
-    """The figures in the summary of a performance run: name of the line, key of the detail log."""
+    """The values in the summary of a performance run: name of the line, key of the detail log."""
     scenario = log.scenario
     kind, per = ("_query", "per_query_") if scenario == "MultiStream" else ("", "")
     names = dict(_LEADING.get(scenario or "", {}))

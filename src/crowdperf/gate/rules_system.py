@@ -78,11 +78,11 @@ _VARIANT, _OF_MODEL = re.compile(r"-99(?:\.9)?$"), 4
 
 OWN_KEY = "crowdperf"
 OWN_WORDS = ("With crowdperf (a CM repository)",)
-"""What README.md of a scenario says where generate-submission wrote it (`crowdperf/submission/readme_texts.py`)."""
+"""The text of a scenario's README.md as written by generate-submission (`crowdperf/submission/readme_texts.py`)."""
 
 
 def says_changed(text: str) -> bool:
-    """Return whether a clause says that weights were changed, and does not deny it."""
+    """Return whether a clause states that weights were changed, and does not deny it."""
     text = plain_text(text)
     return any(_CHANGED.search(clause) and not _DENIAL.search(clause) for clause in _CLAUSE.split(text))
 
@@ -252,7 +252,7 @@ def descriptions_have_results(owner: SubmitterView) -> Iterator[Violation]:
 
 @rule("SYS-013", Scope.SYSTEM, "The capacity of the power supplies is a number of watts.", source=NEWER, since="v6.1")
 def power_capacity_is_number(system: SystemView) -> Iterator[Violation]:
-    """Optional: system_power_capacity, or SYSTEM_power.yaml, on which the checker stumbles where it is no YAML."""
+    """Optional: system_power_capacity, or SYSTEM_power.yaml, on which the checker fails if it is not YAML."""
     value = system.description.fields.get("system_power_capacity")
     if value is not None and not ((number_of(value) or 0) > 0):
         yield _at(system.description, "system_power_capacity", "a number of watts above 0")
@@ -264,7 +264,7 @@ def power_capacity_is_number(system: SystemView) -> Iterator[Violation]:
 
 
 def power_watts(node: Json) -> float:
-    """Return the watts of the power supplies that a system needs: of each part the largest of the least number."""
+    """Return the watts of the power supplies that a system needs: of each part the largest of the minimum number."""
     if isinstance(node, list):
         return sum(map(power_watts, node))
     if not isinstance(node, dict):
@@ -335,9 +335,9 @@ def weights_are_those_of_reference(scenario: ScenarioView) -> Iterator[Violation
 @rule("MEAS-008", Scope.SCENARIO, "If weights are quantized, the submitter describes their calibration.",
       source=RULES_TEXT, step=Step.TREE, divisions=CLOSED)  # fmt: skip
 def quantised_weights_are_calibrated(scenario: ScenarioView) -> Iterator[Violation]:
-    """The closed division asks for a text on the calibration, and for a list of samples that MLCommons made.
+    """The closed division requires a text on the calibration, and a list of samples that MLCommons made.
 
-    Submitters of round v4.1 (198fc467) have texts of each model below calibration/ as well.
+    Submitters of round v4.1 (198fc467) also have texts of each model below calibration/.
     """
     fields = scenario.measurements.fields
     quantised = _quantised(fields.get("weight_data_types"), fields.get("weight_transformations"))
@@ -360,7 +360,7 @@ def quantised_weights_are_calibrated(scenario: ScenarioView) -> Iterator[Violati
 
 
 def _texts_of_model(scenario: ScenarioView) -> Iterator[str]:
-    """Yield calibration/MODEL/**/*.md; the variants of a model (-99, -99.9) have one calibration."""
+    """Yield calibration/MODEL/**/*.md. The variants of a model (-99, -99.9) have one calibration."""
     owner = scenario.model.system.owner
     name = _VARIANT.sub("", scenario.model.model)
     for path in sorted(owner.tree.listing.below(join(owner.folder, "calibration"))):
@@ -416,7 +416,7 @@ def measurements_are_texts(scenario: ScenarioView) -> Iterator[Violation]:
 
 
 def _own_calibration(scenario: ScenarioView, own: Mapping[str, Json], text: str) -> Iterator[Violation]:
-    """Yield where a result of this project does not say which samples its weights were calibrated with."""
+    """Yield results of this project without the list of samples with which their weights were calibrated."""
     made, flags = own.get("calibration"), own.get("is_synthetic")
     is_made_up = isinstance(flags, dict) and any(flag is True for flag in flags.values())
     record = made if isinstance(made, dict) else {}

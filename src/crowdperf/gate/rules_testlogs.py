@@ -1,7 +1,7 @@
-"""Rules that make the verdict of a compliance test again from the logs of the tree, instead of believing its files.
+"""Rules that recompute the verdict of a compliance test from the logs of the tree, instead of trusting its files.
 
-The arithmetic is that of `crowdperf.compliance.verification`, which also makes the files. Where accuracy logs are cut,
-their first and last 4,096 bytes are looked at; where the whole ones are known (`--backup_dir`), all of them.
+The arithmetic is that of `crowdperf.compliance.verification`, which also makes the files. Of cut accuracy logs, the
+first and last 4,096 bytes are checked. If the whole ones are known (`--backup_dir`), all of them.
 """
 
 import math
@@ -34,11 +34,12 @@ _COMPARED_SETTINGS = (
     "accuracy_log_rng_seed", "accuracy_log_sampling_target", "performance_issue_unique", "performance_issue_same",
     "performance_issue_same_index", "qsl_rng_seed", "sample_index_rng_seed", "schedule_rng_seed",
 )  # fmt: skip
-"""Keys of audit.config that make the test what it is; the others only make it shorter."""
+"""Keys of audit.config that define the test. The others only make it shorter."""
 
 _LOGS_RESPONSES = ("TEST01", "TEST06", "TEST07", "TEST09")
 _CUT_BY_TOOL = ("TEST01", "TEST07", "TEST09")
-"""The tests whose logs truncate_accuracy_log.py (mlcommons/inference b66003e1) cuts, with the hash beside them."""
+"""The tests whose logs truncate_accuracy_log.py (mlcommons/inference b66003e1) cuts, with the hash stored next to
+them."""
 
 _FLAGS = ("performance_issue_unique", "performance_issue_same")
 _SIZED = re.compile(r'"data"\s*:\s*"([0-9A-Fa-f]+)"[^{}]{0,99}?"token_count"\s*:\s*([0-9]{1,9})')
@@ -76,7 +77,7 @@ def _benchmark(test: TestView) -> str:
 
 
 def _record(test: TestView) -> Record | None:
-    """The record of the benchmark, None for one that this project does not run."""
+    """The record of the benchmark, or None for one that this project cannot run."""
     row = BENCHMARKS.get(test.scenario.subject.benchmark)
     return None if row is None else row.record
 
@@ -95,7 +96,7 @@ def _has_second_seeds(test: TestView) -> Iterator[Violation]:
 
 
 def _score_of(run: RunView) -> RunScore | None:
-    """What a test compares of a run, None for a scenario that LoadGen does not have."""
+    """The part of a run that a test compares, or None for a scenario that LoadGen does not have."""
     log = run.detail
     scenario = next((one for one in Scenario if one.value == log.text("effective_scenario")), None)
     if scenario is None or not log.is_usable:
@@ -121,7 +122,7 @@ def speed_is_allowed(test: TestView) -> Iterator[Violation]:
 
 @rule("TEST-009", Scope.TEST, "verify_performance.txt has the results of the two logs.", source=OURS, since="v5.0")
 def figures_are_of_logs(test: TestView) -> Iterator[Violation]:
-    """Figures of another run are a warning where the logs that are here pass, too: TEST-008 makes the verdict again."""
+    """Results of another run are a warning if the available logs also pass: TEST-008 recomputes the verdict."""
     source, scores = test.verify_performance, (_score_of(test.submitted), _score_of(test.run))
     if test.test not in _COMPARED or not source.is_usable or not (scores[0] and scores[1]):
         return
@@ -208,7 +209,8 @@ def responses_are_of_run(test: TestView) -> Iterator[Violation]:
 @rule("TEST-022", Scope.TEST, "As many responses were logged as the run's sampling target requires.", source=LOADGEN,
       since=SINCE)  # fmt: skip
 def enough_responses_were_logged(test: TestView) -> Iterator[Violation]:
-    """Else a log is accepted that those responses were taken out of which do not agree. More of them are no harm."""
+    """Otherwise a log would be accepted from which differing responses were removed. Additional responses do no
+    harm."""
     logged, source = logged_responses(test)
     wanted = sampled_responses(test.run.detail)
     if logged is None or wanted is None:
@@ -220,7 +222,8 @@ def enough_responses_were_logged(test: TestView) -> Iterator[Violation]:
 
 
 def logged_responses(test: TestView) -> tuple[int | None, TextFile]:
-    """Return how many responses a test logged, and the file that says so; None where none does.
+    """Return the number of responses that a test logged, and the file with that number, or None if there is no such
+    file.
 
     TEST06's log is whole, that of TEST01 is cut, and its script counts it.
     """
@@ -231,7 +234,7 @@ def logged_responses(test: TestView) -> tuple[int | None, TextFile]:
 
 
 def sampled_share(log: LogView) -> float | None:
-    """Return the share of its responses that LoadGen logs in a performance run, 0..1; None where it is not known.
+    """Return the share of its responses that LoadGen logs in a performance run, 0..1, or None if it is unknown.
 
     It is the target of the samples that LoadGen expects (IssueQueries in loadgen.cc, the same since September 2020).
     """
@@ -245,7 +248,8 @@ def sampled_share(log: LogView) -> float | None:
 
 
 def sampled_responses(log: LogView) -> tuple[float, float] | None:
-    """Return how many responses LoadGen logs of a performance run, on average and at least; None where it is not known.
+    """Return the number of responses that LoadGen logs of a performance run, on average and at least, or None if
+    unknown.
 
     It draws a number from 0 to 1 for each sample: at least six deviations below the mean.
     """
@@ -302,7 +306,7 @@ def answers_are_whole(test: TestView) -> Iterator[Violation]:
 
 
 def _width(text: str) -> str:
-    """The numbers that answers consist of, by the first answer that is not empty: int32 where that says nothing."""
+    """The numeric type of answers, by the first answer that is not empty: int32 if that does not determine it."""
     sizes = ((len(found[1]) // 2, int(found[2])) for found in _SIZED.finditer(text))
     width = next((size // count for size, count in sizes if count), 0)
     return _WIDTHS.get(width, "int32")

@@ -38,7 +38,7 @@ _ROUNDING = 0.0051
 
 
 def _printed(source: TextFile) -> Mapping[str, float]:
-    """The numbers by the words before them; the first of each counts but for TEST09's mean, which is twice the same."""
+    """The numbers by the words before them. The first of each counts, except TEST09's mean, which is twice the same."""
     found: dict[str, float] = {}
     for name, number in _PRINTED.findall(source.text):
         found.setdefault(name, float(number))

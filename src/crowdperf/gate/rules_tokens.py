@@ -35,8 +35,8 @@ _MEAN = re.compile(r"^Mean output tokens: ([0-9]{1,15}(?:\.[0-9]{1,20})?)$", re.
 
 _COUNTS = 5
 _AS_LONG, _COUNTED_AS_LONG, _OTHER_MEAN = 1.06, 1.1, 3.0
-"""Mean lengths of answers in accuracy and performance runs differ by at most 2.3 % in 344 results of round v5.1. What a
-test counts may leave out a token of each. The mean over tokens differs from the mean over answers by 4 %."""
+"""Mean lengths of answers in accuracy and performance runs differ by at most 2.3 % in 344 results of round v5.1. The
+count of a test may omit a token of each. The mean over tokens differs from the mean over answers by 4 %."""
 
 
 @performance_rule("FIG-008", "All rates of tokens are of the same number of tokens.")
@@ -95,7 +95,7 @@ def tokens_fill_latencies(log: LogView) -> Iterator[Violation]:
 
 
 def _time_of_tokens(log: LogView) -> Iterator[Violation]:
-    """All answers together: what is left of the latencies behind the first tokens, for each of the other tokens."""
+    """All answers together: the remaining latency after the first tokens, divided by the other tokens."""
     means = (SAMPLES.mean, FIRST_TOKENS.mean, OUTPUT_TOKENS.mean)
     found, tokens = (
         numbers(log, *means, "result_query_count", OUTPUT_TOKENS.least, OUTPUT_TOKENS.greatest),
@@ -114,7 +114,7 @@ def _time_of_tokens(log: LogView) -> Iterator[Violation]:
 
 @rule("FIG-015", Scope.RUN, "The answers are as long as those of the accuracy run.", source=OURS, since=SINCE)
 def answers_are_those_of_accuracy_run(run: RunView) -> Iterator[Violation]:
-    """Where both runs take all samples of one data set."""
+    """If both runs use all samples of one data set."""
     table = run.scenario.model.table
     if table is None or samples_of(run.scenario) != table.performance_samples:
         return
@@ -126,7 +126,8 @@ def answers_are_those_of_accuracy_run(run: RunView) -> Iterator[Violation]:
 
 
 def _length_in_accuracy_run(scenario: ScenarioView) -> tuple[str, float] | None:
-    """Return which file says how long the answers are: accuracy.txt, or a log that shows answers of one length only."""
+    """Return the file with the length of the answers: accuracy.txt, or a log whose shown answers have one length
+    only."""
     scored = parse_scores(_LENGTH, scenario.accuracy_text.text)
     if scored and scored[0].value > 0:
         return scenario.accuracy_text.path, scored[0].value

@@ -1,4 +1,4 @@
-"""Rules on the tree as files and folders: names, sizes, what may lie where, and that there are results at all.
+"""Rules on the tree as files and folders: names, sizes, allowed places, and the existence of results.
 
 A rule on the size of the files that are parsed: one too large for its kind is refused, not waited for.
 """
@@ -51,7 +51,7 @@ def _last(path: str) -> str:
 
 
 def _in_divisions(tree: TreeView, paths: Iterable[str]) -> Iterator[str]:
-    """Those of the divisions; where one submitter is asked for, those of its folders."""
+    """Those of the divisions, or those of one submitter's folders on request."""
     tops, submitter = divisions_of(tree), tree.options.submitter
     starts = tuple(top if submitter is None else join(top, submitter) for top in tops)
     return (path for path in paths if any(path == start or path.startswith(f"{start}/") for start in starts))
@@ -149,7 +149,7 @@ def no_links(tree: TreeView) -> Iterator[Violation]:
 
 
 def _is_overlooked(tree: TreeView, path: str, target: str) -> bool:
-    """Whether a link leads to a folder of the tree, and lies where nothing is read that a rule judges."""
+    """Whether a link points to a folder of the tree, and is outside of all folders that the rules read."""
     parts = path.split("/")
     is_read = len(parts) < _OWN_PARTS or parts[_OWN_PARTS - 2] not in _UNREAD
     return not is_read and posixpath.normpath(posixpath.join(*parts[:-1], target)) in tree.listing.folders
@@ -292,7 +292,8 @@ def scenarios_are_allowed(model: ModelView) -> Iterator[Violation]:
 
 @rule("SCEN-004", Scope.SCENARIO, "Every folder of a result is one that a rule knows.", source=OURS, step=Step.TREE)
 def folders_are_known(scenario: ScenarioView) -> Iterator[Violation]:
-    """A warning before v5.0: seven published results of round v4.1 have further runs beside the one that counts."""
+    """A warning before v5.0: seven published results of round v4.1 have further runs in addition to the one that
+    counts."""
     listing, owner = scenario.tree.listing, scenario.model.system.owner
     place = ScenarioPlace(system=scenario.subject.system, model=scenario.subject.model, scenario=scenario.name)
     runs = {f"run_{number}" for number in range(1, 6 if scenario.tree.round.name == "v0.7" else 2)}

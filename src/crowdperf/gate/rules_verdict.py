@@ -33,13 +33,13 @@ from crowdperf.gate.rulebook import Violation
 CONFIDENCE = 0.99
 _MIN_SHARE = 1e-18
 _MAX_QUERIES = 10**10
-"""Above it no answer is given: such a run would take LoadGen hundreds of gigabytes."""
+"""Limit for a query count: a larger run would cost LoadGen hundreds of gigabytes, so it is not computed."""
 
 
 def tolerated(queries: int, percentile: float) -> int | None:
-    """Return the greatest number of queries over the limit; -1 where the run is too short for any.
+    """Return the maximum number of queries over the limit, or -1 if the run is too short for any.
 
-    None where the arguments are no run: a count below 1 or beyond reason, a percentile outside of 0..1.
+    None if the arguments are not a run: a count below 1 or beyond reason, a percentile outside of 0..1.
     """
     if not (0 < queries <= _MAX_QUERIES and 0.0 < percentile < 1.0):
         return None
@@ -69,7 +69,7 @@ def _log_probability(queries: int, count: int, percentile: float) -> float:
 
 
 def _at_most(queries: int, count: int, term: float, odds: float) -> float:
-    """Of so many or fewer; `term` is the probability of exactly so many."""
+    """Of so many or fewer. `term` is the probability of exactly so many."""
     total = 0.0
     while count >= 0 and term > _MIN_SHARE * total:
         total += term
@@ -243,7 +243,7 @@ def duration_follows(log: LogView) -> Iterator[Violation]:
 
 
 def _lasted_s(log: LogView) -> tuple[float, tuple[str, ...]] | None:
-    """How long the run lasted by the figure that LoadGen compares with min_duration, and of which keys that is."""
+    """The duration of the run by the value that LoadGen compares with min_duration, and the keys of that value."""
     scenario = log.scenario
     if scenario == "MultiStream":
         elapsed_s = lasted_s(log)

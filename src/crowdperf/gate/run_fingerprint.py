@@ -34,7 +34,7 @@ LATENCIES = (
 Latencies: TypeAlias = Sequence[float]
 
 _MIN_SPREAD_NS = 100_000
-"""From the median to the 99th percentile; below it nanoseconds agree by chance."""
+"""From the median to the 99th percentile. Below it nanoseconds agree by chance."""
 
 _WRITTEN_NS = 2.0
 """Latencies are whole nanoseconds in both logs."""
@@ -43,7 +43,8 @@ _ENOUGH = 3
 
 
 def proportion(latencies: Latencies) -> float | None:
-    """Return where the 90th percentile lies from the median, 0, to the 99th, 1; None where they are too near."""
+    """Return the position of the 90th percentile between the median, 0, and the 99th, 1, or None if they are too
+    near."""
     median, p90, p99 = latencies[:3]
     return (p90 - median) / (p99 - median) if p99 - median >= _MIN_SPREAD_NS else None
 
@@ -101,7 +102,7 @@ _TOUCH_S = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLocation:
-    """Where a log lies. kind: `performance/run_1`, `accuracy`, `TEST01/performance/run_1` or `TEST01/accuracy`."""
+    """The place of a log. kind: `performance/run_1`, `accuracy`, `TEST01/performance/run_1` or `TEST01/accuracy`."""
 
     division: str
     submitter: str
@@ -112,7 +113,7 @@ class LogLocation:
 
     @property
     def folder(self) -> tuple[str, ...]:
-        """What the logs of one result have in common."""
+        """The common key of the logs of one result."""
         return (self.division, self.submitter, self.system, self.model, self.scenario)
 
     @property
@@ -144,17 +145,18 @@ class RunMark:
 
     @property
     def choice(self) -> tuple[Json, ...] | None:
-        """What decides which samples a performance run loads, and in which order; None of an accuracy run."""
+        """The settings that decide which samples a performance run loads, and in which order. None for an accuracy
+        run."""
         return tuple(self.fields.get(key) for key in _CHOICE) if self.loaded else None
 
     @property
     def folder(self) -> tuple[str, ...]:
-        """What it has in common with the other logs of its result."""
+        """The common key with the other logs of its result."""
         return self.place.folder
 
     @property
     def model(self) -> tuple[str, ...]:
-        """What it has in common with the runs of its model in other scenarios."""
+        """The common key with the runs of its model in other scenarios."""
         return self.place.folder[:-1]
 
     @property
@@ -164,25 +166,25 @@ class RunMark:
 
     @property
     def start(self) -> tuple[str, str, int] | None:
-        """LoadGen's build, the second of the start and the process, None where one is not there."""
+        """LoadGen's build, the second of the start and the process, or None if one is missing."""
         build, second = self.build, self.text("test_datetime")
         return (build, second, self.process) if build and second and self.process is not None else None
 
     @property
     def figures(self) -> tuple[Json, ...] | None:
-        """What no second run has in common with this one: its latencies in nanoseconds; None of an accuracy run."""
+        """A key that no second run can share: its latencies in nanoseconds. None for an accuracy run."""
         found = tuple(self.fields.get(key) for key in FIGURES)
         return found if all(isinstance(one, int) and one > 0 for one in found) else None
 
     def text(self, key: str) -> str | None:
-        """Return a text, None for a key that is missing or holds anything else."""
+        """Return a text, or None for a key that is missing or has another value."""
         value = self.fields.get(key)
         return value if isinstance(value, str) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponsesMark:
-    """One accuracy log with at least one response. hash: in the accuracy.txt beside it, None without one."""
+    """One accuracy log with at least one response. hash: in the accuracy.txt next to it, None without one."""
 
     path: str
     place: LogLocation
@@ -191,7 +193,7 @@ class ResponsesMark:
 
     @property
     def folder(self) -> tuple[str, ...]:
-        """What it has in common with the other logs of its result."""
+        """The common key with the other logs of its result."""
         return self.place.folder
 
 
@@ -201,7 +203,7 @@ def task_of(model: str) -> str:
 
 
 def place_of(path: str) -> LogLocation | None:
-    """Return the place of a log by its path in the tree, None for a file that is no log of a run."""
+    """Return the place of a log by its path in the tree, or None for a file that is not a log of a run."""
     parts = path.split("/")
     kind = "/".join(parts[_SCENARIO_PARTS:-1])
     if len(parts) <= _SCENARIO_PARTS or parts[2] not in _TOPS or not _KINDS.fullmatch(kind):
@@ -232,7 +234,7 @@ class RunRegister:
                 yield path, place, content
 
     def log(self, path: str) -> LogView:
-        """Return what a detail log says, and keep the mark of its run, so that it is read once."""
+        """Return the content of a detail log, and keep the mark of its run, so that it is read once."""
         if path not in self._listing.sizes:
             return log_view(TextFile(path=path, is_missing=True))
         content, place = read_bytes(self._listing, path, limit_of(path)), self._place_of(path)
@@ -252,7 +254,7 @@ class RunRegister:
 
     @cached_property
     def responses(self) -> tuple[ResponsesMark, ...]:
-        """Every accuracy log of accuracy runs and compliance tests that holds a response."""
+        """Every accuracy log of accuracy runs and compliance tests that contains a response."""
         return tuple(
             ResponsesMark(
                 path=path, place=place, digest=hashlib.sha256(content).hexdigest(), hash=self._hash_beside(path)
@@ -266,7 +268,7 @@ class RunRegister:
         return hashes[0].value if hashes else None
 
     def runs_with(self, name: str, value: object) -> tuple[RunMark, ...]:
-        """Return the runs whose attribute `name` has a value; none for None, which stands for what is not known."""
+        """Return the runs whose attribute `name` has a value, or none for None, which means unknown."""
         if name not in self._runs:
             self._runs[name] = _grouped(self.runs, name)
         return self._runs[name].get(value, ())
@@ -292,7 +294,7 @@ class RunRegister:
 
     @cached_property
     def overlaps(self) -> Mapping[str, RunMark]:
-        """By the path of a run: another one of its system that ran at the same moment. A copy is no second run."""
+        """By the path of a run: another one of its system that ran at the same moment. A copy is not a second run."""
         systems: dict[tuple[str, ...], dict[str, RunMark]] = {}
         for mark in self.runs:
             systems.setdefault(mark.folder[:3], {}).setdefault(mark.digest, mark)
@@ -327,7 +329,8 @@ def _grouped(marks: tuple[_Mark, ...], name: str) -> _Groups[_Mark]:
 
 
 def _told_apart(mark: RunMark | ResponsesMark, name: str) -> object:
-    """What marks of one group differ in for the rules that ask for it: thousands of copies are looked at once."""
+    """The differences between the marks of one group, for the rules that need them: thousands of copies are compared
+    at once."""
     if name == "build" and isinstance(mark, RunMark):
         return mark.text("loadgen_version"), mark.text(SOURCES)
     return (mark.digest, bool(mark.place.test)) if name in ("start", "figures", "clock", "hash") else mark.path

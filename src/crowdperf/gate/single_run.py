@@ -1,6 +1,6 @@
-"""Applies the rules that look at nothing but the two logs of one run: for a run that is in no submission tree.
+"""Applies the rules that only need the two logs of one run: for a run that is not in a submission tree.
 
-What they find is that the logs contradict themselves, whether the run is VALID or not.
+Their findings are contradictions in the logs, whether the run is VALID or not.
 """
 
 import functools
@@ -37,7 +37,7 @@ _NEED_MORE = ("FIG-012", "FIG-015")
 
 @functools.cache
 def rules_of_logs() -> tuple[Rule, ...]:
-    """Return the rules that refuse and need nothing but the logs."""
+    """Return the rules that refuse and only need the logs."""
     return tuple(
         rule
         for rule in RULES.values()
@@ -50,7 +50,7 @@ def rules_of_logs() -> tuple[Rule, ...]:
 
 @functools.cache
 def _nowhere() -> ScenarioView:
-    """The scenario of a run that is in no tree: nothing is known of it."""
+    """The scenario of a run that is not in a tree: all facts about it are unknown."""
     missing = TextFile(path="", is_missing=True)
     none = JsonFile(path="", fields={}, source=missing)
     listing = Listing(Path(), {}, {}, {}, ())
@@ -81,7 +81,7 @@ def _nowhere() -> ScenarioView:
 
 
 def contradictions(folder: str, detail: LogView, summary: TextFile) -> Iterator[tuple[Rule, Violation]]:
-    """Yield what the logs of a run contradict themselves in; what a rule cannot judge is one, too."""
+    """Yield the contradictions in the logs of a run. A log that a rule cannot judge also is one."""
     scenario = _nowhere()
     run = RunView(scenario=scenario, test="", folder=folder, detail=detail, summary=summary, subject=scenario.subject)
     for rule in rules_of_logs():

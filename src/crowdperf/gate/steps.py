@@ -9,7 +9,7 @@ from crowdperf.logs.layout import RESULTS_NAME
 
 
 class Step(enum.Enum):
-    """A step; the value is what a person calls it."""
+    """A step. The value is its name for people."""
 
     PERFORMANCE = "the performance run"
     ACCURACY = "the accuracy run"

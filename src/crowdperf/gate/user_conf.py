@@ -1,4 +1,4 @@
-"""What a user.conf asks LoadGen for, with the keys under which the detail log repeats it."""
+"""The requests of a user.conf to LoadGen, with the keys under which the detail log repeats them."""
 
 import math
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ _OF_SCENARIO = {
 
 @dataclass(frozen=True, slots=True)
 class ConfSetting:
-    """One setting. key: of the detail log; value: in its unit; text: as it stands in the file.
+    """One setting. key: of the detail log. value: in its unit. text: as written in the file.
 
     is_forbidden: of compliance runs only. is_fixed: the round decides it in the closed division. is_drawn: it decides
     which samples a run has.
@@ -80,7 +80,7 @@ def _names(model: ModelView) -> set[str]:
 
 
 def asked_for(text: str, model: ModelView, scenario: str) -> Iterator[ConfSetting]:
-    """Yield what the file asks of this model in this scenario, each setting once."""
+    """Yield the settings of the file for this model in this scenario, each once."""
     names, found = _names(model), dict[str, ConfSetting]()
     plain = {**_KEYS, **_FORBIDDEN, **_DRAWN}
     keys = {name: (key, 1.0) for name, key in plain.items()} | _OF_SCENARIO.get(scenario, {})

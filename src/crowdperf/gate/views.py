@@ -1,6 +1,6 @@
-"""What a rule looks at: the tree, a submitter in a division, a system, a model, a scenario, a run, a compliance test.
+"""The views of rules: the tree, a submitter in a division, a system, a model, a scenario, a run, a compliance test.
 
-Everything is read here, before the rules, so that a rule is a pure function of its view. A view knows its parent.
+All files are read here, before the rules, so that a rule is a pure function of its view. A view knows its parent.
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,12 +27,11 @@ _SERVER_RUNS_V07 = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What the caller allows and knows beside the tree.
+    """The caller's permissions and knowledge in addition to the tree.
 
-    backup_folder: holds whole accuracy logs at the paths they have in the tree; every one where is_backup_complete.
-    known: what is private on this machine. made_files: the digests of the files that the tree's step made, by path.
-    now_utc: what is taken for now, without a zone, as dates of logs are; None for the clock of this machine.
-    results_folders: where the runs are, for the printed commands.
+    backup_folder: contains whole accuracy logs at the paths they have in the tree (every one if is_backup_complete).
+    known: private data of this machine. made_files: the digests of the files that the tree's step made, by path.
+    now_utc: the current time, without a zone, as dates of logs are. None for the clock of this machine.
     """
 
     submitter: str | None = None
@@ -50,7 +49,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """Whose files a finding is about, for the command that makes them; benchmark: what the folder `model` is of."""
+    """The owner of the files of a finding, for the command that makes them. benchmark: that of the folder `model`."""
 
     division: str = ""
     submitter: str = ""
@@ -94,13 +93,13 @@ class SubmitterView:
 
     @property
     def own_names(self) -> Mapping[str, str]:
-        """What the submitter's own model names stand for; the open division only."""
+        """The benchmarks of the submitter's own model names, in the open division only."""
         return {name: value for name, value in self.mapping.fields.items() if isinstance(value, str)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemView:
-    """One system with results; `category` is None where its description does not say one."""
+    """One system with results. `category` is None if its description has none."""
 
     owner: SubmitterView
     system: str
@@ -116,7 +115,7 @@ class SystemView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelView:
-    """One model on one system; `table` is None for a name that the round does not have."""
+    """One model on one system. `table` is None for a name that the round does not have."""
 
     system: SystemView
     model: str
@@ -129,7 +128,7 @@ class ModelView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioView:
-    """One scenario of a model: what is known apart from its logs. scenario: None for a folder that is no scenario."""
+    """One scenario of a model, without its logs. scenario: None for a folder that is not a scenario."""
 
     model: ModelView
     name: str
@@ -190,14 +189,15 @@ class TestView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultView:
-    """One result beside all others of the tree, once every log has been read: its runs are those of the register."""
+    """One result compared with all others of the tree, once every log has been read: its runs are those of the
+    register."""
 
     tree: TreeView
     subject: Subject
 
     @property
     def folder(self) -> tuple[str, ...]:
-        """What the logs of the result have in common: see run_fingerprint.LogLocation."""
+        """The common key of the logs of the result: see run_fingerprint.LogLocation."""
         found = self.subject
         return (found.division, found.submitter, found.system, found.model, found.scenario)
 
@@ -208,7 +208,7 @@ def divisions_of(tree: TreeView) -> tuple[str, ...]:
 
 
 def submitters(tree: TreeView) -> Iterator[SubmitterView]:
-    """Yield every submitter's folder, or those of the one asked for."""
+    """Yield every submitter's folder, or those of the requested one."""
     for division in divisions_of(tree):
         for submitter in tree.listing.folders_in(division):
             if tree.options.submitter in (None, submitter):
@@ -287,7 +287,7 @@ def scenarios(model: ModelView) -> Iterator[ScenarioView]:
 
 
 def _measurements_path(model: ModelView, folder: str) -> str:
-    """One name since v6.0; before, the newest checker takes the first JSON file that begins with the system's name."""
+    """One name since v6.0. Before, the newest checker uses the first JSON file that begins with the system's name."""
     if model.system.owner.paths.layout is TreeLayout.ONE_FOLDER:
         return join(folder, "measurements.json")
     names = model.system.owner.tree.listing.files_in(folder)
@@ -296,7 +296,7 @@ def _measurements_path(model: ModelView, folder: str) -> str:
 
 
 def performance_runs(scenario: ScenarioView) -> Iterator[RunView]:
-    """Yield the performance runs that the round asks for: one, or five of a Server result in v0.7."""
+    """Yield the performance runs that the round requires: one, or five of a Server result in v0.7."""
     is_five = scenario.tree.round.name == "v0.7" and scenario.scenario == "Server"
     for number in range(1, _SERVER_RUNS_V07 + 1 if is_five else 2):
         yield _run(scenario, "", join(scenario.folder, f"performance/run_{number}"))
@@ -314,7 +314,7 @@ def _run(scenario: ScenarioView, test: str, folder: str) -> RunView:
 
 
 def accuracy_run(scenario: ScenarioView) -> RunView:
-    """Return the accuracy run, for the rules that hold of every log."""
+    """Return the accuracy run, for the rules that apply to every log."""
     return RunView(
         scenario=scenario,
         test="",
@@ -327,7 +327,7 @@ def accuracy_run(scenario: ScenarioView) -> RunView:
 
 
 def tests(scenario: ScenarioView, submitted: RunView) -> Iterator[TestView]:
-    """Yield the compliance tests of a submitted run that the model needs; none in the open division."""
+    """Yield the compliance tests of a submitted run that the model needs, or none in the open division."""
     if scenario.division == "open" or scenario.model.table is None:
         return
     paths, listing = scenario.model.system.owner.paths, scenario.tree.listing
