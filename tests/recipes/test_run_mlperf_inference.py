@@ -991,7 +991,7 @@ def test_a_user_conf_that_is_not_there_is_refused_before_anything_is_made(call, 
 
 
 def test_inputs_for_engines_that_answer_prompts_go_to_every_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "--max_in_flight: found '4'; only for backends that answer prompts: " in problems(
+    assert "--max_in_flight: found '4', only for backends that answer prompts: " in problems(
         CM_MLPERF_MAX_IN_FLIGHT="4"
     )[0]  # fmt: skip
     monkeypatch.setattr(matrix, "misfit", lambda *names: "")
