@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
 from crowdperf.call.values import input_text, truth_of
 from crowdperf.rules.names import printable
@@ -57,32 +57,32 @@ def settings_of(definition: Definition, given: Mapping[str, str]) -> tuple[dict[
     return settings, problems
 
 
-def _value(kind: str, text: str) -> object:
-    """The value of a field. Raises ValueError with what is allowed."""
-    if kind == "bool":
+def _value(kind: Any, text: str) -> object:
+    """The value of a field by its type. Raises ValueError with the values allowed."""
+    if kind is bool:
         if (truth := truth_of(text)) is None:
             raise ValueError("yes or no")
         return truth
-    if kind in ("int", "float"):
+    if kind in (int, float):
         try:
-            return int(text) if kind == "int" else float(text)
+            return kind(text)
         except ValueError:
             raise ValueError("a number") from None
-    if kind.startswith("tuple"):
+    if get_origin(kind) is tuple:
         return tuple(shlex.split(text))
-    return Path(text).expanduser().absolute() if kind.startswith("Path") else text
+    return Path(text).expanduser().absolute() if Path in get_args(kind) else text
 
 
 def make_executor(settings: Mapping[str, str], say: Say) -> tuple[Executor | None, list[Problem]]:
     """The executor, or None and what is wrong. A setting of another kind is left out: a file may serve both."""
     kind, values, problems = KINDS[settings[KIND]], {}, []
-    for each in fields(kind.options):
-        text = settings.get(each.name, "")
+    for name, type_ in get_type_hints(kind.options).items():
+        text = settings.get(name, "")
         if text:
             try:
-                values[each.name] = _value(str(each.type), text)
+                values[name] = _value(type_, text)
             except ValueError as error:
-                problems.append(Problem(0, f"--{each.name} must be {error}, found {printable(text)!r}"))
+                problems.append(Problem(0, f"--{name} must be {error}, found {printable(text)!r}"))
     if not problems:
         options = kind.options(**values)
         problems = [Problem(0, words) for words in kind.wrong(options)]
