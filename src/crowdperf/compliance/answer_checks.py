@@ -25,8 +25,8 @@ _TOKEN_BYTES = 4
 
 
 def _tokens(data: object, element: str) -> tuple[float, ...]:
-    raw = bytes.fromhex(str(data))
-    return tuple(item[0] for item in struct.iter_unpack(ELEMENT_FORMATS[element], raw))
+    raw, one = bytes.fromhex(str(data)), ELEMENT_FORMATS[element]
+    return struct.unpack(f"{one[0]}{len(raw) // struct.calcsize(one)}{one[1]}", raw)
 
 
 def _has_several_ends(tokens: tuple[float, ...], end_tokens: Collection[int]) -> bool:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 
 from crowdperf.gate.documents import TextFile
 from crowdperf.kit.text_documents import Json
@@ -50,7 +51,7 @@ class Message:
     line: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class LogView:
     """values, lines, times_ms: of the first message of each key, the times by the log's own clock, which begins before
     the run. elapsed_s: from the first power_begin to the last power_end. end_time_s: the time at which the last
@@ -98,6 +99,11 @@ class LogView:
         """Return a text, or None for a key that is missing or has another value."""
         value = self.values.get(key)
         return value if isinstance(value, str) else None
+
+    @cached_property
+    def loaded_samples(self) -> frozenset[int]:
+        """The different samples of the first `loaded_qsl_set`."""
+        return _samples_in(self.values.get(_LOADED))
 
     @property
     def scenario(self) -> str | None:
@@ -158,6 +164,14 @@ class _Messages:
             self.kept.append(Message(text[:_QUOTED], line))
 
 
+def _samples_in(value: Json) -> frozenset[int]:
+    """The whole numbers of a list. The types of all elements are looked at first, which is quick."""
+    if not isinstance(value, list):
+        return frozenset()
+    is_plain = set(map(type, value)) <= {int}
+    return frozenset(value if is_plain else [one for one in value if isinstance(one, int)])  # type: ignore[arg-type]
+
+
 class _Collector:
     """The state so far."""
 
@@ -168,7 +182,7 @@ class _Collector:
         self.errors, self.warnings, self.conflicts = _Messages(), _Messages(), _Messages()
         self.doubled, self.falls, self.unflagged = _Messages(), _Messages(), _Messages()
         self.processes: dict[int, None] = {}
-        self.loaded: set[object] = set()
+        self.loaded: frozenset[int] = frozenset()
         self.ends_naturally = False
         self.audit_line: int | None = None
         self.power_end: Json = None
@@ -182,9 +196,8 @@ class _Collector:
             self.doubled.add(text, number)
         self._judge(event)
         time_ms = self._time(event)
-        if key == _LOADED and isinstance(value, list):
-            is_plain = set(map(type, value)) <= {int}  # asked of all at once, for speed
-            self.loaded.update(value if is_plain else [one for one in value if isinstance(one, int)])
+        if key == _LOADED:
+            self.loaded |= _samples_in(value)
         if key == "power_end":
             self.power_end, self.end_time_ms = value, time_ms
         if key not in self.values:

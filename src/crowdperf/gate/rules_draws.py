@@ -67,7 +67,7 @@ def schedule_is_drawn(log: LogView) -> Iterator[Violation]:
 def loaded_is_drawn(log: LogView) -> Iterator[Violation]:
     loaded, total = log.values.get("loaded_qsl_set"), log.number("qsl_reported_total_count")
     count, version = log.number("effective_performance_sample_count"), version_of(log)
-    samples = {one for one in loaded if isinstance(one, int)} if isinstance(loaded, list) else set()
+    samples = log.loaded_samples
     if not isinstance(loaded, list) or len(samples) < _FEW or total is None or count is None or version is None:
         return
     found = ""
@@ -133,7 +133,7 @@ def _misplaced(source: TextFile, log: LogView, *, is_accuracy: bool) -> Iterator
     switches = (EQUALLY, "performance_issue_same", "performance_issue_unique")
     is_shuffled = hides_padding(log) or any(log.values.get(f"effective_{key}") is True for key in switches)
     is_in_order = log.scenario == "Offline" and not is_shuffled
-    known = {one for one in loaded if isinstance(one, int)}
+    known = log.loaded_samples
     for number, index in shown_responses(source.text):
         if is_accuracy and number >= len(loaded):
             continue

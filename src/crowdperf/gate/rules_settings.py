@@ -284,7 +284,9 @@ def loaded_follows(log: LogView) -> Iterator[Violation]:
     loaded = log.values.get("loaded_qsl_set")
     if found is None or not isinstance(loaded, list):
         return
-    samples = {one for one in loaded if isinstance(one, int) and 0 <= one < found[1]}
+    samples = log.loaded_samples
+    if samples and not 0 <= min(samples) <= max(samples) < found[1]:
+        samples = frozenset(one for one in samples if 0 <= one < found[1])
     wanted = min(found)  # MultiStream repeats some to fill its last query
     if len(samples) != wanted or (len(loaded) != wanted and log.scenario != "MultiStream"):
         text = f"{len(loaded)} loaded, {len(samples)} different ones of the data set"

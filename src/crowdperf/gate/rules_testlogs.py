@@ -189,7 +189,7 @@ def responses_are_of_run(test: TestView) -> Iterator[Violation]:
     loaded = log.values.get("loaded_qsl_set")
     if not log.is_usable or not isinstance(loaded, list):
         return
-    known = {one for one in loaded if isinstance(one, int)}
+    known = log.loaded_samples
     repeated = repeated_number(source.text)
     if repeated is not None:
         yield Violation(path=source.path, found=f"seq_id {repeated} twice", allowed="each response once")

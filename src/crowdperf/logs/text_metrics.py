@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 
 from crowdperf.kit.html_page import bullets, figures, table
 from crowdperf.kit.numbers import quantity
-from crowdperf.kit.plot import histogram_plot
 from crowdperf.kit.text_documents import part
 from crowdperf.logs.run_log import LoadGenLog
 from crowdperf.rules.names import counted
@@ -186,6 +185,8 @@ def page_part(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
 
 
 def _histogram(name: str, text: Mapping[str, Any]) -> str:
+    from crowdperf.kit.plot import histogram_plot  # for pages only, while each run imports this module
+
     lengths = text["tally"]["lengths"]
     bars = [(int(bar["from"]), int(bar["count"])) for bar in lengths["histogram"]]
     return histogram_plot(f"Tokens of answers, {name}", bars, lengths["bar_width"] or 1)

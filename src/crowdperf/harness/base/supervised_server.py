@@ -2,7 +2,6 @@
 however that came. Standard library only: who starts a server needs nothing of the server's own packages.
 """
 
-import http.client
 import json
 import os
 import socket
@@ -31,6 +30,8 @@ def free_ports(count: int) -> list[int]:
 
 def ask(port: int, path: str, timeout_s: float = 5.0) -> tuple[int, Any]:
     """Return status and content (JSON, None for none) of a GET; raises OSError and http.client.HTTPException."""
+    import http.client  # with ssl and email, which no run without a server needs
+
     connection = http.client.HTTPConnection(HOST, port, timeout=timeout_s)
     try:
         connection.request("GET", path)
