@@ -4,11 +4,13 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
     raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
 import sqlite3
+from pathlib import Path
 from typing import Any
 
 from crowdperf.kit.rooms import MissingRoom, require_room
 from crowdperf.rules.names import counted
 from crowdperf.store.callpaths import MissingPath, paths_of
+from crowdperf.store.data_tables import NoParquet, write_tables
 from crowdperf.store.exports import NotEmpty, write_export
 from crowdperf.store.schema import StoreError
 from crowdperf.store.store import Store
@@ -48,9 +50,11 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         return {"return": 0}
     env["CM_TMP_EXPORT_DB"] = ""
     try:
+        if (form := env.get("CM_MLPERF_EXPORT_FORM")) in ("csv", "parquet"):
+            return _tables(i, database, output, form)
         with Store.open(database) as store:
             written = write_export(store, output)
-    except NotEmpty as error:
+    except (NotEmpty, NoParquet) as error:
         return {"return": 1, "error": str(error)}
     except (StoreError, OSError, sqlite3.Error) as error:
         return {"return": 1, "error": f"cannot export {database} to {output}: {error}\n{HINT}"}
@@ -58,4 +62,13 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         "output": str(output), "form": "files", "results": written.results, "files": written.files
     }  # fmt: skip
     print(f"{counted(written.results, 'result')} and {counted(written.files, 'file')} of them in {output}")
+    return {"return": 0}
+
+
+def _tables(i: dict[str, Any], database: Path, output: Path, form: str) -> dict[str, Any]:
+    """Writes the tables and prints how many rows they have."""
+    with Store.open(database) as store:
+        rows = write_tables(store, output, is_parquet=form == "parquet")
+    i["state"]["mlperf_results_export"] = {"output": str(output), "form": form, **rows}
+    print(f"{counted(rows['results'], 'result')} and {counted(rows['metrics'], 'further metric')} in {output}")
     return {"return": 0}

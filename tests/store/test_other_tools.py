@@ -1,6 +1,8 @@
 """What vllm bench serve, guidellm and aiperf wrote becomes results with true names, never those of a benchmark.
 
 tests/store/data: vllm-bench.json, aiperf.json and aiperf.csv have the form of their tools' sources, with round numbers.
+aiperf-0.13.0.json is a recording: aiperf 0.13.0 against tests/support/stub_openai.py (tpot_ms=5), 4 in flight,
+2026-11-28, shortened, with another address.
 """
 
 import json
@@ -40,6 +42,69 @@ def test_the_same_measurement_has_the_same_names_whatever_tool_made_it() -> None
         assert ours.items() <= values(result).items()
         assert (result.metric, result.value, result.unit) == ("tokens per second", rate, "tokens/s")
     assert values(table)["aiperf request_throughput mean"] == 1015.5
+
+
+def test_a_recorded_file_of_aiperf() -> None:
+    content = json.loads((DATA / "aiperf-0.13.0.json").read_text())
+    result = only(content)
+    found, place = values(result), result.configuration
+    assert result.stack_version == "aiperf 0.13.0"
+    assert (place.benchmark, place.scenario) == ("own model: stub-8b", "concurrency")
+    assert place.settings == {
+        "API": "completions", "concurrency": "4", "mean input tokens": "16", "mean output tokens": "8",
+    }  # fmt: skip
+    assert found["TTFT 50"] == content["time_to_first_token"]["p50"]
+    assert found["TPOT 99"] == content["inter_token_latency"]["p99"]
+    assert result.value == content["output_token_throughput"]["avg"]
+    assert "10.1.2.3" not in repr(result)
+
+
+def guidellm(config: dict[str, Any], **report: Any) -> dict[str, Any]:
+    """The form of guidellm's report (schemas of 0.3.0, 0.5.0 and ee7a7745), with round numbers."""
+
+    def summary(mean: float, **percentiles: float) -> dict[str, Any]:
+        return {"successful": {"mean": mean, "percentiles": percentiles}}
+
+    metrics = {
+        "request_totals": {"successful": 10, "incomplete": 1, "errored": 2, "total": 13},
+        "requests_per_second": summary(4.0), "request_latency": summary(2.0, p50=1.9, p99=2.5),
+        "prompt_token_count": summary(128.0), "output_token_count": summary(64.0),
+        "time_to_first_token_ms": summary(41.5, p50=40.25, p99=55.75),
+        "inter_token_latency_ms": summary(12.5, p50=12.25, p99=14.0),
+        "time_per_output_token_ms": summary(13.0, p50=12.75, p99=15.0),
+        "output_tokens_per_second": summary(256.0), "tokens_per_second": summary(768.0),
+    }  # fmt: skip
+    return {**report, "benchmarks": [{**config, "metrics": metrics}, {"metrics": {}}]}
+
+
+@pytest.mark.parametrize(
+    ("content", "version"),
+    [
+        (
+            guidellm({"args": {"strategy": {"type_": "concurrent", "streams": 16}}, "worker": {"backend_model": "m"}}),
+            "",
+        ),
+        (
+            guidellm(
+                {"config": {"strategy": {"type_": "concurrent", "streams": 16}, "backend": {"model": "m"}}},
+                metadata={"version": 2, "guidellm_version": "0.8.1"},
+            ),
+            "0.8.1",
+        ),
+    ],
+)
+def test_guidellms_times_between_tokens_and_rates_keep_their_names(content: dict[str, Any], version: str) -> None:
+    result, empty = results_of_file(json.dumps(content).encode(), "benchmarks.json")
+    assert isinstance(result, NewResult) and not isinstance(empty, NewResult)
+    found = values(result)
+    assert (found["TTFT 50"], found["TTFT 99"]) == (40.25, 55.75)
+    assert found["guidellm inter_token_latency_ms 99"] == 14.0
+    assert not any(name.startswith("TPOT") or name == "tokens per second" for name in found)
+    assert result.metric == "guidellm output_tokens_per_second mean"
+    assert (result.configuration.benchmark, result.configuration.settings["concurrency"]) == ("own model: m", "16")
+    assert result.raw["tool_version"] == version
+    assert {"2 requests failed", "1 requests were not finished"} <= set(result.notes)
+    assert "no throughput" in empty.reason
 
 
 def test_a_metric_with_another_definition_has_the_tools_own_name() -> None:

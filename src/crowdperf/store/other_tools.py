@@ -15,7 +15,8 @@ events, not tokens. Without tokenizer and usage an answer counts as one token.
 guidellm (schemas/request_stats.py and benchmark/schemas/metrics.py of ee7a7745, between 0.7.3 and 0.8, the same keys in
 0.3.0 and 0.5.0): TTFT is ours. Its inter-token latency is TPOT by request, but percentiles weigh each request by its
 tokens. time_per_output_token_ms includes the first token. Rates are means over time.
-aiperf (metrics/types of db4f6397, 2025-10-10): TTFT and output_token_throughput are ours, inter_token_latency is TPOT.
+aiperf (metrics/types of db4f6397, 2025-10-10, and a file recorded with 0.13.0): TTFT and output_token_throughput are
+ours, inter_token_latency is TPOT.
 """
 
 import csv
@@ -193,16 +194,19 @@ def _aiperf(content: Mapping[str, Any]) -> Measured:
     """A profile_export_aiperf.json, or the same of a CSV file, which has metrics only."""
     metrics = {tag: one for tag, one in content.items() if isinstance(one, Mapping) and "unit" in one}
     config = mapping(content.get("input_config"))
-    models, load = part(config, "endpoint", "model_names"), mapping(config.get("loadgen"))
+    models = [_text(mapping(one).get("name")) for one in part(config, "models", "items") or ()]
+    models += [_text(name) for name in part(config, "endpoint", "model_names") or ()]  # up to 2025
+    phases = [mapping(one) for one in config.get("phases") or ()]
+    load = next((one for one in phases if one.get("name") == "profiling"), mapping(config.get("loadgen")))
     errors = content.get("error_summary")
     counted = [_whole(part(metrics, tag, "avg")) for tag in ("request_count", "error_request_count")]
     failed = sum(_whole(mapping(one).get("count")) or 0 for one in errors) if isinstance(errors, list) else counted[1]
     return Measured(
         tool=AIPERF, version=_text(content.get("aiperf_version")),
-        model=_text(models[0]) if isinstance(models, list) and models else "",
+        model=next(iter(models), ""),
         figures=tuple(_aiperf_figures(metrics)),
         load=_settings(API=_text(part(config, "endpoint", "type")), concurrency=load.get("concurrency"),
-                       rate=load.get("request_rate"),
+                       rate=_first(load.get("rate"), load.get("request_rate")),
                        mean_input_tokens=_whole(part(metrics, "input_sequence_length", "avg")),
                        mean_output_tokens=_whole(part(metrics, "output_sequence_length", "avg"))),
         completed=counted[0], failed=failed, made_utc=_text(content.get("start_time"))[:10],
