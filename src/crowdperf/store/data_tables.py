@@ -113,7 +113,7 @@ def rows_of(store: Store, table: str) -> Iterator[Sequence[Any]]:
             yield [_cell(column, getattr(row, column.name)) for column in columns]
         return
     yield from store.connection.execute(
-        "SELECT result_id, name, m.value, m.unit FROM figure AS m JOIN result ON result.id = result_id "  # words: ok P15
+        "SELECT result_id, name, m.value, m.unit FROM figure AS m JOIN result ON id = result_id "  # words: ok P15
         "WHERE result.state = 'shown' ORDER BY result.seq, place"
     )
 
