@@ -8,9 +8,11 @@ Sources: verify_performance.py and verify_accuracy.py of TEST01, verify_performa
 TEST06, mlcommons/inference at b66003e1 (August 2026), and the 740 tests of the published round v5.1, which all look so.
 """
 
+import functools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 PASS = "TEST PASS"
 TEST06_LINES = (
@@ -62,6 +64,7 @@ def printed_scores(text: str) -> Mapping[str, PrintedScore]:
 _COUNT = re.compile(r"^(num_\w+) = (\d{1,18})$", re.M)
 
 
+@functools.lru_cache(maxsize=4)
 def printed_counts(text: str) -> Mapping[str, int]:
     """Return the counts of TEST01's verify_accuracy.txt, as `num_perf_log_entries`, by their names."""
-    return {name: int(count) for name, count in _COUNT.findall(text)}
+    return MappingProxyType({name: int(count) for name, count in dict(_COUNT.findall(text)).items()})
