@@ -141,7 +141,7 @@ def test_without_words_it_prints_the_most_useful_commands_and_prepares_nothing(c
 def test_the_version_says_what_answers(called: Caller) -> None:
     assert called("./cm --version").stdout == called("./cm version script").stdout
     assert called("./cm --version").stdout.startswith("crowdperf 0.")
-    assert "(3 recipes; " in called("./cm --version").stdout
+    assert "(3 recipes, " in called("./cm --version").stdout
 
 
 def test_a_prepared_home_is_left_alone_until_its_lists_change(called: Caller, checkout: Path) -> None:

@@ -27,7 +27,7 @@ def test_under_cms_own_engine_a_recipe_names_the_mend_before_anything_else(path:
     spec = importlib.util.spec_from_file_location("customize", path)  # as cmind 4.2.0 loads it
     assert spec is not None
     assert spec.loader is not None
-    with pytest.raises(ImportError, match="put it first with: cm use crowdperf:script"):
+    with pytest.raises(ImportError, match="Put it first with: cm use crowdperf:script"):
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
