@@ -114,8 +114,9 @@ def of_other_models() -> Iterator[Forgery]:
     rows: Sequence[tuple[str, tuple[str, ...], str, tuple[str, ...], Callable[[str], Change]]] = (
         ("rate without overhead in the summary", ("llama3.1-8b-edge",), "SUM-002", STREAMS, lambda folder: edit(
             f"{performance(folder)}/{SUMMARY}", rf"^{re.escape(overhead)}.*$", f"{overhead} : 1337.00")),
-        ("latency of the result in the summary", ("closed", "llama3.1-8b-edge"), "SUM-002", STREAMS, lambda folder: edit(
-            f"{performance(folder)}/{SUMMARY}", r"(?<=th percentile latency \(ns\) : )\d+$", "1000")),
+        ("latency of the result in the summary", ("closed", "llama3.1-8b-edge"), "SUM-002", STREAMS,
+            lambda folder: edit(
+                f"{performance(folder)}/{SUMMARY}", r"(?<=th percentile latency \(ns\) : )\d+$", "1000")),
         ("a run beyond its max_duration", late, "SET-004", (*STREAMS, *TIMED), with_max_duration),
         ("TEST06 of three answers", test06, "TEST-022", (), in_tests(
             file_of(lambda name: thinned(name, 3), answers), "TEST06")),
