@@ -588,7 +588,7 @@ def test_a_broken_build_is_told_and_starts_nothing(
     monkeypatch.setenv("FAKE_BUILD", "3")
     answer, _ = run(hook_input, COMMANDS="true")
     assert answer["return"] == 3
-    assert "successful steps of the image are kept" in answer["error"]
+    assert "Successful steps of the image are kept" in answer["error"]
     assert fake.verbs == ["build"]
 
 
