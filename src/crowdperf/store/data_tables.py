@@ -80,7 +80,7 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
     ),
     "metrics": (
         Column("result_id", "text", "", "id in the table results", _STORE),
-        Column("name", "text", "", "name of a further metric, such as TTFT 99; 50 is the median latency", _LOG),
+        Column("name", "text", "", "name of a further metric, such as TTFT 99 (50 is the median latency)", _LOG),
         Column("value", "number", "column unit", "value of the metric", _LOG),
         Column("unit", "text", "", "unit of value", _LOG),
     ),
