@@ -101,7 +101,7 @@ def table(rows: list[dict[str, Any]]) -> list[str]:
     for row in rows:
         unit = f", {row['unit']}" if row["unit"] else ""
         numbers = (f"{value:,.6g}" for value in (row["median"], min(row["values"]), max(row["values"])))
-        spread = "" if row["spread_percent"] is None else f"±{row['spread_percent']:.2g} %"
+        spread = "" if row["spread_percent"] is None else f"±{row['spread_percent']:,.1f} %"
         cells.append((row["name"], f"{row['metric']}{unit}", *numbers, spread))
     return aligned(cells, frozenset(("Median", "Lowest", "Highest", "Spread")))
 

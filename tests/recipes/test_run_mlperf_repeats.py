@@ -71,7 +71,7 @@ def test_repeats_are_calls_of_their_own_and_the_table_has_median_and_spread(call
     ]
     assert all(one["model"] == "digits" and not {"repeats", "resume", "out_dir"} & one.keys() for one in cm.calls)
     text = capsys.readouterr().out
-    assert "100" in text and "±10 %" in text
+    assert "100" in text and "±10.0 %" in text
     (metric,) = json.loads((folder / "repeats.json").read_text())["metrics"]
     assert (metric["median"], metric["spread_percent"], metric["values"]) == (100.0, 10.0, [90.0, 110.0, 100.0])
     assert state["mlperf_results"] == {"number": 3}

@@ -208,7 +208,7 @@ def _middle(values: Sequence[float]) -> str:
         return "yes" if all(values) else "no"
     spread = (max(values) - min(values)) / 2 / abs(median(values)) * 100 if len(values) > 1 and median(values) else 0.0
     text = f"{median(values):,.6g}"
-    return f"{text} ±{spread:.2g} % (n={len(values)})" if len(values) > 1 else text
+    return f"{text} ±{spread:,.{0 if spread >= 10 else 1}f} % (n={len(values)})" if len(values) > 1 else text
 
 
 def _cells(row: Judged) -> tuple[str, str, str, str, str, str]:
