@@ -97,7 +97,7 @@ def test_a_network_too_slow_for_the_budget_is_refused_before_the_search(digits: 
     ended = run_harness(tmp_path, {**content, "min_query_count": None}, source=source)
     assert ended.code == 1
     assert "at least 662 queries" in ended.stderr
-    assert "the budget of this execution mode is 60 s" in ended.stderr
+    assert "The budget of this execution mode is 60 s" in ended.stderr
     assert "--execution_mode" in ended.stderr
     assert not (ended.folder / "result.json").exists()
 
