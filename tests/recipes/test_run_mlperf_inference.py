@@ -872,7 +872,7 @@ def test_a_server_run_that_is_late_at_the_harness_own_rate_is_made_once_more_at_
 
 def test_an_offline_run_that_is_too_short_at_the_harness_own_rate_is_made_once_more_at_a_higher_one(call, capsys):
     metric = {"name": "throughput", "value": 9000.0, "unit": "samples/s"}
-    first = {**measured("Offline", target_qps=8000.0), "metric": metric, "valid": False}
+    first = {**measured("Offline", target_qps=8000.0), "metric": metric, "valid": False, "duration_s": 60.0}
     first["invalid_reasons"] = [SHORT_REASON, "Increase expected QPS so the loadgen pre-generates a larger query."]
     cm = ServerRuns(first, {**measured("Offline", target_qps={"value": 13_500.0, "origin": "user"}), "metric": metric})
     answer, _, _ = call(cm, CM_MLPERF_LOADGEN_SCENARIO="offline", CM_MLPERF_LOADGEN_MODE="performance")
@@ -890,7 +890,7 @@ def short_run(planned_for: float, answered: float, origin: str = "warm-up estima
     content = measured("Offline", target_qps={"value": planned_for, "origin": origin})
     metric = {"name": "throughput", "value": answered, "unit": "samples/s"}
     reasons = [SHORT_REASON, "Increase expected QPS so the loadgen pre-generates a larger query."]
-    return {**content, "metric": metric, "valid": False, "invalid_reasons": reasons}
+    return {**content, "metric": metric, "valid": False, "invalid_reasons": reasons, "duration_s": 60.0}
 
 
 def test_an_offline_estimate_is_repeated_until_the_run_is_long_enough(call, capsys):
