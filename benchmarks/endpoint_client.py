@@ -90,7 +90,7 @@ class Streams:
         start_s = time.perf_counter()
         self._send(min(self._in_flight, self._count))
         if not self._ended.wait(600) or self._problem:
-            raise SystemExit(f"no figure: {self._problem or 'not all requests were answered'}")
+            raise SystemExit(f"no result: {self._problem or 'not all requests were answered'}")
         return time.perf_counter() - start_s
 
     def _send(self, count: int) -> None:

@@ -198,7 +198,7 @@ def main() -> int:
     for name, value in median.items():
         walls = [cost.wall_ms for cost in times[name]]
         spread = f"median of {len(walls)}, {min(walls):.1f} to {max(walls):.1f}"
-        print(f"{name:25} {value:8.1f} ms ({spread}), CPU {median_cpu[name]:.1f} ms, least {min(cpu_ms[name]):.1f}")
+        print(f"{name:25} {value:8.1f} ms ({spread}), CPU {median_cpu[name]:.1f} ms, minimum {min(cpu_ms[name]):.1f}")
     for key, value in cost.items():
         verdict = "ok" if value <= BUDGET_MS[key] else "TOO MUCH"
         beside = f", reference {theirs[key]:.1f} ms" if theirs else ""

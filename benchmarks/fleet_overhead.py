@@ -1,9 +1,9 @@
 """What running points costs beside their programs: the wrapper, the executor of this machine, and Slurm.
 
-wrapper     processor time of one start: a point that runs `true`, and one that is done already
-watching    processor time of a wrapper in --seconds of waiting for its program, as a share of a core
+wrapper     CPU time of one start: a point that runs `true`, and one that is done already
+watching    CPU time of a wrapper in --seconds of waiting for its program, as a share of a core
 local       seconds per point that runs `true`, one after another
-states      processor time of one look at --points points that are done
+states      CPU time of one look at --points points that are done
 slurm       seconds per point that runs `true`, and per element of a plain array of `true`, in a Slurm of its own with
             one emulated node below a temporary folder (needs root and Debian's packages; else left out)
 
@@ -64,9 +64,9 @@ def measure_here(folder: Path, rounds: int, count: int, seconds: float) -> None:
     sweep = SweepFolder(folder / "wrapper")
     points = [make_point(sweep, f"p{number}", "true") for number in range(rounds)]
     fresh = [processor_s(lambda point=point: wrapper(point).wait()) for point in points]
-    report("wrapper, a point that runs `true`", fresh, "s of processor time")
+    report("wrapper, a point that runs `true`", fresh, "s of CPU time")
     kept = [processor_s(lambda point=point: wrapper(point).wait()) for point in points]
-    report("wrapper, a point that is done", kept, "s of processor time")
+    report("wrapper, a point that is done", kept, "s of CPU time")
     waiting = make_point(SweepFolder(folder / "waiting"), "p", f"exec sleep {seconds}")
     share = (processor_s(lambda: wrapper(waiting).wait()) - statistics.median(fresh)) / seconds
     report(f"wrapper, watching for {seconds:g} s", [max(0.0, share)], "% of a core", 100)
@@ -87,7 +87,7 @@ def measure_here(folder: Path, rounds: int, count: int, seconds: float) -> None:
         begin = time.process_time()
         LocalExecutor().states(many)
         looks.append(time.process_time() - begin)
-    report(f"states of {count} points", looks, "s of processor time")
+    report(f"states of {count} points", looks, "s of CPU time")
 
 
 def measure_slurm(folder: Path, rounds: int) -> None:

@@ -67,7 +67,7 @@ class Collector:
     def wait(self) -> int:
         """Return the tokens of all answers."""
         if not self._ended.wait(LIMIT_S) or self._problem:
-            raise SystemExit(f"no figure: {self._problem or 'not all requests were answered'}")
+            raise SystemExit(f"no result: {self._problem or 'not all requests were answered'}")
         return self.tokens
 
 
@@ -117,7 +117,7 @@ def through_loadgen(engine: TextEngine, library: PromptLibrary, model: str, scen
     mlperf_loadgen.DestroyQSL(qsl)
     mlperf_loadgen.DestroyFastSUT(fast)
     if problems := work.tally.problems(has_token_latencies=False):
-        raise SystemExit(f"no figure: {problems[0]}")
+        raise SystemExit(f"no result: {problems[0]}")
     return work.tally.tokens_out / taken_s
 
 

@@ -306,7 +306,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--reference_output", default="scores:0")
     parser.add_argument("--reference_qps", type=float, default=0.5)
     parser.add_argument("--only", default="Offline,MultiStream,SingleStream", help="scenarios of `bare`")
-    parser.add_argument("--batches", default=OFFLINE_BATCHES, help="what the bare loop of `work` tries")
+    parser.add_argument("--batches", default=OFFLINE_BATCHES, help="batch sizes that the bare loop of `work` tries")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=10.0, help="shortest duration of each run")
     return parser.parse_args()

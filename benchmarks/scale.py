@@ -5,7 +5,7 @@
 
 Writes two repositories of recipes (variations, conditions, dependencies, versions; every recipe has an entry in the
 cache, made by the engine's own store) to a temporary folder, and measures whole ``cm`` processes. Small and big take
-turns in each round, so that a busy machine hits both alike; beside the wall time stands the processor time, which other
+turns in each round, so that a busy machine hits both alike; beside the wall time stands the CPU time, which other
 processes disturb less.
 
 a. the first index of the big repository: under 15 s;
@@ -216,7 +216,7 @@ def write_plan(root: Path) -> None:
 
 
 class Cost(NamedTuple):
-    """What a process took, both in s: wall time, and processor time of itself and its children."""
+    """What a process took, both in s: wall time, and CPU time of itself and its children."""
 
     wall_s: float
     cpu_s: float
@@ -309,7 +309,7 @@ def measure(folder: Path, options: argparse.Namespace) -> Times:
     times |= take_turns(options.rounds, warm)
     write_plan(small.folder / "repo")
     small.plan()  # reads the new recipes once
-    planning: dict[str, Callable[[], Cost]] = {"bare cm beside plan": lambda: small.cm("version", "core")}
+    planning: dict[str, Callable[[], Cost]] = {"bare cm next to plan": lambda: small.cm("version", "core")}
     times |= take_turns(options.rounds, planning | {f"plan of {PLANNED_STEPS}": small.plan})
     if options.cmind_index:
         times |= measure_cmind_index(small, big, options.rounds)
@@ -357,9 +357,9 @@ def results(times: Times, options: argparse.Namespace) -> dict[str, tuple[float,
     found: dict[str, tuple[float, float | None]] = {
         "a. first index, s": (wall["first index"], FIRST_INDEX_BUDGET_S),
         "b. warm big / warm small": (wall["warm big"] / wall["warm small"], WARM_RATIO_BUDGET),
-        "b. the same in processor time": (cpu["warm big"] / cpu["warm small"], None),
+        "b. the same in CPU time": (cpu["warm big"] / cpu["warm small"], None),
         f"c. {plan} steps, s": (wall[plan], PLAN_BUDGET_S),
-        "c. the same over a bare cm, s": (wall[plan] - wall["bare cm beside plan"], None),
+        "c. the same over a bare cm, s": (wall[plan] - wall["bare cm next to plan"], None),
     }
     if options.reference:
         for count in (options.small, options.reference_big):

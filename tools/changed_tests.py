@@ -361,7 +361,7 @@ def choose(
     reached, unseen = reachable(house, changed)
     for path in unseen:
         if not NOTHING.fullmatch(path) and not path.startswith(("tests/", "docs/", "tools/")):
-            return Choice(everything=f"no test imports or names {path}, so what it can change is not known")
+            return Choice(everything=f"no test imports or names {path}, so its effect is not known")
     chosen, left_out = within(reached, costs, limit_s)
     return Choice(tuple(chosen), tuple(left_out), tuple(unseen), tuple(packages_of(changed)))
 
@@ -419,7 +419,7 @@ def read_costs(root: Path) -> dict[str, float]:
 def _total(tests: Iterable[str], costs: Mapping[str, float]) -> str:
     found = list(tests)
     seconds = sum(cost_of(test, costs) for test in found)
-    return f"{len(found)} test files, about {seconds:.0f} s of processor time"
+    return f"{len(found)} test files, about {seconds:.0f} s of CPU time"
 
 
 def _say(text: str) -> None:
@@ -434,11 +434,11 @@ def _show_changed(house: House, base: str, changed: list[str], costs: Mapping[st
         print("everything")
         return
     if choice.unseen:
-        _say(f"no test names or imports, so nothing is run for: {', '.join(choice.unseen)}")
+        _say(f"no test names or imports, so no tests are run for: {', '.join(choice.unseen)}")
     _say(f"these can reach {_total([*choice.tests, *choice.left_out], costs)}, run are {_total(choice.tests, costs)}")
     if choice.left_out:
         _say(
-            f"NOT run, as {CHANGED_LIMIT_S:.0f} s of processor time are the limit: {_total(choice.left_out, costs)}, "
+            f"left out, as {CHANGED_LIMIT_S:.0f} s of CPU time are the limit: {_total(choice.left_out, costs)}, "
             "far from the change by imports, or costly. ./test.sh runs them all:"
         )
         _say("\n".join(f"  {test}" for test in sorted(choice.left_out)))

@@ -216,7 +216,7 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
     names = ",".join(step.name for step in STEPS)
     parser.add_argument("--out", type=Path, default=Path("kit"), help="folder for everything (default: %(default)s)")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
-    parser.add_argument("--wheel", type=Path, help="LoadGen's wheel, where the Python has none")
+    parser.add_argument("--wheel", type=Path, help="LoadGen's wheel, if the Python has none")
     parser.add_argument("--minutes", type=float, default=10.0, help="no step begins after that (default: %(default)s)")
     parser.add_argument("--only", default=names, help="steps, with commas (default: %(default)s)")
     given = parser.parse_args(words)
@@ -242,7 +242,11 @@ def main(words: Sequence[str] | None = None) -> int:
     for row in run_steps(chosen, out, given.device, started_s + 60 * given.minutes):
         rows.append(row)
         print(row.line(), flush=True)
-    print("" if given.device == "cuda" else "\nTiny networks on a processor: the kit works, its figures say nothing.")
+    print(
+        ""
+        if given.device == "cuda"
+        else "\nTiny networks on a CPU: they show that the kit works, and are not measurements."
+    )
     print("\n".join(write_report(rows, out, time.monotonic() - started_s)))
     return min(sum(row.verdict == FAIL for row in rows), LARGEST_CODE)
 

@@ -66,7 +66,7 @@ class House:
         path = re.search(r"^mypy_path = \"(.*)\"", own, re.MULTILINE)
         roots = [str(root.relative_to(self.checkout)) for root in package_roots(self.checkout)]
         return {
-            "roots on a path (folders that hold a package)": len(roots),
+            "roots on a path (folders that contain a package)": len(roots),
             "roots of mypy_path": len(path[1].split(":")) if path else 0,
             "*-lib recipes": sum(bool(re.fullmatch(LIBRARY, file.parent.name)) for file in self.metas),
             "dependency entries of *-lib recipes": sum(bool(re.fullmatch(LIBRARY, one)) for one in tags),

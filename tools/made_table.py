@@ -13,7 +13,7 @@ def page_with_table(page: str, program: str, table: str) -> str:
     before, begin, rest = page.partition(mark)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        raise ValueError(f"the page lacks the line {mark if not begin else END}")
+        raise ValueError(f"the page is missing the line {mark if not begin else END}")
     return before + begin + table + end + after
 
 

@@ -17,7 +17,7 @@ NAME = Path(__file__).name
 
 def table() -> str:
     """All codes, the worst first, in the order of findings.py."""
-    rows = ["| code | level | what is wrong | why it matters |", "|---|---|---|---|"]
+    rows = ["| code | level | problem | why it matters |", "|---|---|---|---|"]
     for level in LEVELS:
         rows += [
             f"| `{code}` | {kind.level} | {kind.meaning} | {kind.why} |"

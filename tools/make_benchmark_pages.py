@@ -354,7 +354,7 @@ def page() -> str:
         "|---|---|---|---|---|---|---|",
         *(f"| {' | '.join(_cells(folder, record))} |" for folder, record in RECORDS.items()),
         "",
-        "No backend has run on a GPU yet: device `cuda` was not run on hardware.",
+        "No backend has run on a GPU yet: device `cuda` is tested without hardware.",
         "",
         "| backend | devices | precisions | model files | packages | remark |",
         "|---|---|---|---|---|---|",
@@ -378,7 +378,7 @@ def main() -> int:
         if path.is_file() and path.read_text(encoding="utf-8") == text:
             continue
         is_stale = True
-        print(f"{path.relative_to(CHECKOUT)} is not what the records say" if is_check else f"wrote {path}")
+        print(f"{path.relative_to(CHECKOUT)} differs from the records" if is_check else f"wrote {path}")
         if not is_check:
             path.parent.mkdir(exist_ok=True)
             path.write_text(text, encoding="utf-8")

@@ -85,7 +85,7 @@ def main(words: list[str]) -> int:
             wrong.append(path.name)
             if "--check" not in words:
                 path.write_text(text, encoding="utf-8")
-    print("\n".join(wrong) or "nothing to change")
+    print("\n".join(wrong) or "no changes")
     return int(bool(wrong) and "--check" in words)
 
 

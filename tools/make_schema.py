@@ -121,12 +121,12 @@ NEEDS: Schema = {
                 },
             },
         },
-        "disk_mb": {**MEGABYTES, "description": "disk space that stays taken, in MB of 10**6 bytes"},
+        "disk_mb": {**MEGABYTES, "description": "disk space that stays in use, in MB of 10**6 bytes"},
         "memory_mb": {**MEGABYTES, "description": "memory at the peak, in MB of 10**6 bytes"},
         "sudo": {**NEED, "description": "what for, when rights of the administrator are needed"},
         "container": {**NEED, "description": "what for, when a container is started"},
         "gpu": {**NEED, "description": "what for, when a GPU is needed"},
-        "tokens": {"type": "array", "items": {"type": "string"}, "description": "env keys with secrets it asks for"},
+        "tokens": {"type": "array", "items": {"type": "string"}, "description": "env keys with secrets it requires"},
     },
 }
 
@@ -181,7 +181,7 @@ def make_schema() -> Schema:
             "additionalProperties": False,
             "properties": {
                 **_for_people("input_description"),
-                "desc": {"type": "string", "description": "what it is, for the user"},
+                "desc": {"type": "string", "description": "description for the user"},
                 "type": {
                     "enum": [*INPUT_TYPES, *(LIST_OF + name for name in INPUT_TYPES)],
                     "description": "what a value is: "
@@ -190,12 +190,12 @@ def make_schema() -> Schema:
                 "env": {"type": "string", "description": "the env key that gets the value"},
                 "default": {"description": "what a hook gets when the input is not given. It sets no env key"},
                 "unit": {"type": "string", "description": "of a number, for the user"},
-                "minimum": {"type": "number", "description": "least number that is allowed"},
+                "minimum": {"type": "number", "description": "minimum"},
                 "maximum": {"type": "number", "description": "largest number that is allowed"},
                 "above": {"type": "number", "description": "all allowed numbers are above it"},
                 "choices": {"type": "array", "description": "all values that make sense"},
                 "refused": {"type": "object", "description": "values that people may expect, to what to do instead"},
-                "only_with": {**_ref("texts"), "description": "inputs, NAME or NAME=VALUE, of which one must hold"},
+                "only_with": {**_ref("texts"), "description": "inputs, NAME or NAME=VALUE, one of which is required"},
                 "together_with": {**_ref("texts"), "description": "inputs that are given with it or not at all"},
                 "aliases": {**_ref("texts"), "description": "other names under which the input may be given"},
                 "boolean": {**_ref("flag"), "description": "as the type yes_no, in recipes of CM's successor"},

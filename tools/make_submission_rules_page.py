@@ -32,7 +32,7 @@ def _row(rule: Rule) -> str:
 def table() -> str:
     """All rules, in the order in which they are applied."""
     head = f"Tried on the {published()[0]}.\n\n"
-    names = ("rule", "is a", "text", "source", "asked", "refused", "warned", "what the refused ones have")
+    names = ("rule", "is a", "text", "source", "asked", "refused", "warned", "the refused ones")
     rows = ["| " + " | ".join(names) + " |", "|" + "---|" * len(names), *map(_row, RULES.values())]
     return head + "\n".join(rows) + "\n"
 

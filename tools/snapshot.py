@@ -112,7 +112,7 @@ def start_slice(checkout: Path, part: str, number: int, only: list[str]) -> dict
         words += [f"--only={','.join(only)}", f"--out={file.name}"]
         done = subprocess.run(words, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
         if done.returncode:
-            raise SystemExit(f"the part {part} could not be taken: exit status {done.returncode}")
+            raise SystemExit(f"the part {part} could not be recorded: exit status {done.returncode}")
         found: dict[str, Any] = json.loads(Path(file.name).read_text(encoding="utf-8"))
     return found
 
@@ -132,7 +132,7 @@ def take(checkout: Path, out: Path, only: list[str], jobs: int) -> None:
             if number + 1 == slices_of(part, only):
                 text = json.dumps(values[part], indent=1, sort_keys=True, ensure_ascii=False)
                 (out / f"{part}.json").write_text(text + "\n", encoding="utf-8")
-                print(f"{part}: {len(values[part])} names, {took_s[part]:.0f} s of a processor", flush=True)
+                print(f"{part}: {len(values[part])} names, {took_s[part]:.0f} s of CPU time", flush=True)
 
 
 # --- comparing ---
@@ -204,7 +204,7 @@ def compare(before: Path, after: Path, ignored: list[str], renamed: Mapping[str,
     """Prints the differences; 1 where there are any."""
     for folder in (before, after):
         if not any(folder.glob("*.json")):
-            raise SystemExit(f"{folder} holds no picture. tools/snapshot.py take --checkout=FOLDER --out={folder}")
+            raise SystemExit(f"{folder} has no picture. tools/snapshot.py take --checkout=FOLDER --out={folder}")
     found = list(differences(before, after, ignored, renamed))
     for lines in found:
         print("\n".join(lines))
@@ -244,7 +244,7 @@ def main(words: list[str]) -> int:
         renamed = dict(pair.partition("=")[::2] for pair in given.rename)
         return compare(given.before, given.after, given.ignore, renamed)
     if not (given.checkout / "automation" / "recipe_engine").is_dir():
-        raise SystemExit(f"{given.checkout} is no checkout of crowdperf: it has no automation/recipe_engine")
+        raise SystemExit(f"{given.checkout} is not a checkout of crowdperf: it has no automation/recipe_engine")
     if given.action == "slice":
         found = take_slice(given.checkout, given.part, given.number, given.only)
         given.out.write_text(json.dumps(found), encoding="utf-8")

@@ -348,6 +348,6 @@ _MASKS = tuple(
             r"\b[0-9a-f]{64}\b|\b[0-9a-f]{40}\b|\b[0-9a-f]{32}\b|\b(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{12,16}\b",
             "<hex>",
         ),
-        (r"\(\d+ GB can be had\)", "(<n> GB available)"),
+        (r"\(\d+ GB can be had\)", "(<n> GB available)"),  # words: ok P21
     )
 )

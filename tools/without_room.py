@@ -1,4 +1,4 @@
-"""Deletes an optional room of src/crowdperf from a copy of the checkout, and checks that nothing left needs it.
+"""Deletes an optional room of src/crowdperf from a copy of the checkout, and checks that no remaining code needs it.
 
     .venv-test/bin/python tools/without_room.py store              what goes, and whether the rest stands without it
     .venv-test/bin/python tools/without_room.py store --run        the same, then tests of the rest in the copy
@@ -432,7 +432,7 @@ def run_tests(folder: Path, environments: Path, rooms: Iterable[str], tests: Map
             found = {**os.environ, "PYTHONPATH": str(folder / "tools"), VARIABLE: ",".join(sorted(rooms))}
             worst = max(worst, subprocess.run(words, cwd=folder, env=found, check=False).returncode)
         elif files:
-            print(f"  {name}: not run, {environment} is not there (./test.sh makes it)", flush=True)
+            print(f"  {name}: skipped, {environment} is not there (./test.sh makes it)", flush=True)
     return worst
 
 
@@ -442,7 +442,7 @@ def main(words: list[str]) -> int:
     parser.add_argument("room", choices=[*ROOMS, "all"])
     parser.add_argument("--run", action="store_true", help="run tests of what is left that what went can reach")
     parser.add_argument("--full", action="store_true", help="with --run: all tests of what is left")
-    parser.add_argument("--limit_s", type=float, default=LIMIT_S, help="processor seconds for each environment")
+    parser.add_argument("--limit_s", type=float, default=LIMIT_S, help="CPU seconds for each environment")
     parser.add_argument("--output", type=Path, help="folder for the copy, a temporary one with --run by default")
     given = parser.parse_args(words)
     checkout, code = Checkout(), 0
@@ -450,7 +450,7 @@ def main(words: list[str]) -> int:
         removal = remove_room(checkout, room)
         report(removal, room)
         problems = problems_of(removal)
-        print("\n".join(f"  stands against it: {one}" for one in problems) or "  nothing left needs it")
+        print("\n".join(f"  stands against it: {one}" for one in problems) or "  no remaining code needs it")
         code |= bool(problems)
         if given.run or given.output:
             with tempfile.TemporaryDirectory() as scratch:

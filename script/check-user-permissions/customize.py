@@ -64,7 +64,7 @@ def _check(i: dict[str, Any], *, may_apply: bool) -> dict[str, Any]:
         text = findings.table(problems, rights)
         return {"return": 1, "error": f"{len(problems)} of {len(found)} checks found a problem:\n{text}\n{_HINT}"}
     if problems:
-        what = "these need root's rights or a person" if may_apply else "nothing was changed"
+        what = "these need root's rights or a person" if may_apply else "no changes were made"
         print(f"{len(problems)} of {len(found)} checks found a problem, {what}")
     return {"return": 0}
 
@@ -112,7 +112,7 @@ def _apply(machine: Machine, found: tuple[Finding, ...], asked: Request) -> str:
     if asked.user and asked.user != machine.user.name:
         return f"--apply can only act for {machine.user.name}, who runs this, not for {asked.user}"
     if not commands:
-        print("--apply: every fix requires root, so nothing was changed")
+        print("--apply: every fix requires root, so no changes were made")
         return ""
     rights = packages.rights(machine)
     print(findings.plan_text("--apply runs:", commands, rights))

@@ -30,7 +30,7 @@ def lines(system: System, match: Match, missing: Sequence[str]) -> tuple[str, ..
         *host_rows(system),
         *accelerator_rows(system),
         *software_rows(system),
-        ("not known", ", ".join(missing) or "nothing that a submission requires"),
+        ("not known", ", ".join(missing) or "none that a submission requires"),
     ]
     return tuple(f"{name:<14} {text}" for name, text in rows if text)
 

@@ -137,7 +137,9 @@ def page(banner: str, facts: backends.Facts, sections: dict[str, tuple[findings.
     count = f"{len(problems)} problem{'' if len(problems) == 1 else 's'}"
     parts = [f"System\n{there}"]
     parts += [f"{titles[name]}\n{findings.table(section, rights)}" for name, section in sections.items()]
-    parts.append(f"{count}{': ' + wrong if wrong else ''}. Nothing was changed. The commands after 'fix:' are for you.")
+    parts.append(
+        f"{count}{': ' + wrong if wrong else ''}. No changes were made. The commands after 'fix:' are for you."
+    )
     parts.append("Which system of MLPerf this is: cm run script --tags=detect,mlperf,system")
     parts.append(can_run)
     return "\n".join([*([banner] if banner else []), "\n\n".join(parts)])

@@ -63,7 +63,7 @@ def _warn(name: str, row: Mapping[str, Any]) -> None:
             file=sys.stderr,
         )
     elif row["checked"] == "md5":
-        way = "over http, where it can be changed in transit, " if row["url"].startswith("http:") else ""
+        way = "over http, which can be changed in transit, " if row["url"].startswith("http:") else ""
         print(
             f"download-file: {name} came {way}with an MD5 only. Its SHA-256 is {row['sha256']} ({RECORD_FILE})",
             file=sys.stderr,

@@ -117,7 +117,7 @@ class _HeaderStream:
         """The next bytes. Raises Refused when more are asked for than are left."""
         if not 0 <= size_bytes <= self.left_bytes:
             raise Refused(
-                f"nothing was unpacked, because the headers of a member require {size_bytes} bytes more, "
+                f"no files were unpacked, because the headers of a member require {size_bytes} bytes more, "
                 f"the limit is {MAX_HEADER_BYTES} in all\nhint: check that this is the right archive"
             )
         self.left_bytes -= size_bytes
@@ -143,7 +143,7 @@ class _Tar:
             self._tar.members.clear()  # tarfile keeps all, with their headers
             info.pax_headers = {}
             if len(self._tar.pax_headers) > MAX_GLOBAL_HEADERS:
-                raise Refused(f"nothing was unpacked, because it has more than {MAX_GLOBAL_HEADERS} global headers")
+                raise Refused(f"no files were unpacked, because it has more than {MAX_GLOBAL_HEADERS} global headers")
             kind = Kind.OTHER
             if info.isreg():
                 kind = Kind.FILE

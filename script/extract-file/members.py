@@ -78,7 +78,7 @@ def plan(found: Iterable[Member], strip_folders: int, limits: Limits) -> tuple[P
         if total_bytes > limits.max_size_bytes:
             raise Refused(size_text(total_bytes, limits.max_size_bytes))
         if count > limits.max_members:
-            raise Refused(f"nothing was unpacked, because it has more than {limits.max_members} members")
+            raise Refused(f"no files were unpacked, because it has more than {limits.max_members} members")
         reason = objection(member)
         path = stripped(member.name, strip_folders)
         if not reason and path:
@@ -135,7 +135,7 @@ class Refusals:
             more = f"\n  and {self._count - SHOWN_REFUSALS} more" if self._count > SHOWN_REFUSALS else ""
             s = "s" if self._count > 1 else ""
             raise Refused(
-                f"nothing was unpacked: it has {self._count} member{s} that may not be:{''.join(self._lines)}{more}\n"
+                f"no files were unpacked: it has {self._count} member{s} that may not be:{''.join(self._lines)}{more}\n"
                 "hint: check that this is the right archive and compare its checksum"
             )
 
@@ -231,7 +231,7 @@ class _Tree:
 def size_text(found_bytes: int, limit_bytes: int) -> str:
     """The message for an archive that unpacks to too much."""
     return (
-        f"nothing was unpacked, because it unpacks to more than {limit_bytes} bytes (at least {found_bytes})\n"
+        f"no files were unpacked, because it unpacks to more than {limit_bytes} bytes (at least {found_bytes})\n"
         "hint: --max_size_bytes=N if it is the right archive (--env.CM_EXTRACT_MAX_SIZE_BYTES=N from another recipe)"
     )
 

@@ -46,7 +46,7 @@ def unpack(asked: inputs.ExtractRequest) -> Unpacked:
     that fails while the files are moved to their place, which the text says.
     """
     if asked.inner and asked.root.is_symlink():
-        raise PlaceError(f"{asked.root} is a link, so nothing was unpacked\nhint: --to=FOLDER with the folder itself")
+        raise PlaceError(f"{asked.root} is a link, so no files were unpacked\nhint: --to=FOLDER with the folder itself")
     limits = members.Limits(max_size_bytes=asked.max_size_bytes, max_members=asked.max_members)
     try:
         with archive.open_archive(asked.archive) as opened:
@@ -69,7 +69,7 @@ def unpack(asked: inputs.ExtractRequest) -> Unpacked:
         raise members.Refused(f"{asked.archive}: {error}") from error
     except OSError as error:
         raise PlaceError(
-            f"{asked.archive} could not be unpacked in {asked.folder}, nothing was: {error}\nhint: --to=FOLDER"
+            f"{asked.archive} could not be unpacked in {asked.folder}: {error}\nhint: --to=FOLDER"
         ) from error
     result = asked.root / asked.result_name if asked.result_name else tops[0] if opened.is_one_file else asked.root
     return Unpacked(path=result, tops=tops)
@@ -154,7 +154,7 @@ def _check_space(folder: Path, needed_bytes: int) -> None:
     if needed_bytes + kept_bytes > disk.free:
         raise PlaceError(
             f"{needed_bytes} bytes are needed in {folder}, {disk.free} are free and {kept_bytes} must stay free, so "
-            "nothing was unpacked\nhint: free some, or select another disk with --to=FOLDER"
+            "no files were unpacked\nhint: free some, or select another disk with --to=FOLDER"
         )
 
 
@@ -169,7 +169,7 @@ def _check_place(root: Path, place: Path, *, overwrites: bool) -> None:
         names = [repr(str(path.relative_to(root))) for path in (*blocked, *conflicts)]
         shown = ", ".join(names[:SHOWN_CONFLICTS]) + (" ..." if len(names) > SHOWN_CONFLICTS else "")
         raise PlaceError(
-            f"{place} has other files of the same name: {shown}, so nothing was unpacked\nhint: --to=ANOTHER_FOLDER"
+            f"{place} has other files of the same name: {shown}, so no files were unpacked\nhint: --to=ANOTHER_FOLDER"
             + ("" if blocked else ", or --overwrite=yes to replace them")
         )
 
@@ -181,7 +181,7 @@ def _check_names(root: Path, place: Path) -> None:
     names = sorted(name for name in os.listdir(root) if name.casefold() in OWN_NAMES)
     if names and place == Path.cwd() and (place / "_cm.json").is_file():
         raise PlaceError(
-            f"{place} is a cache entry, where the engine itself uses {', '.join(names)}, so nothing was unpacked\n"
+            f"{place} is a cache entry, and the engine uses {', '.join(names)}, so no files were unpacked\n"
             "hint: --extra_folder=NAME"
         )
 
@@ -247,5 +247,5 @@ def _check_result(asked: inputs.ExtractRequest, root: Path) -> None:
         tops = sorted(repr(path.name) for path in root.iterdir())
         raise PlaceError(
             f"{asked.archive} has no {asked.result_name!r}, only {', '.join(tops[:10])}, so "
-            "nothing was unpacked\nhint: leave CM_EXTRACT_EXTRACTED_FILENAME out"
+            "no files were unpacked\nhint: leave CM_EXTRACT_EXTRACTED_FILENAME out"
         )

@@ -176,7 +176,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
             HINT,
         )
     except placement.PlacingError as error:
-        return failure(error, "hint: nothing was changed")
+        return failure(error, "hint: no changes were made")
     except OSError as error:
         return failure(
             f"the tree could not be written: {error}",

@@ -6,7 +6,7 @@ Numbers and names: enum cudaError in driver_types.h of CUDA 13.0.
 import re
 from typing import NamedTuple
 
-DRIVER_COMMANDS = 'cm run script "get nvidia driver"  (shows what is installed, and how to install one)'
+DRIVER_COMMANDS = 'cm run script "get nvidia driver"  (shows the installed one, and how to install one)'
 
 
 class RuntimeFault(NamedTuple):

@@ -19,7 +19,7 @@ from crowdperf.machine.probe import Machine
 
 from . import advice, by_driver, properties, query
 
-ON_RECORDED = "nothing can be compiled or run on a recorded machine. Its nvidia-smi is read"
+ON_RECORDED = "no program can be compiled or run on a recorded machine. Its nvidia-smi is read"
 VISIBLE = re.compile(r"([0-9A-Za-z][0-9A-Za-z-]*(,[0-9A-Za-z][0-9A-Za-z-]*)*)?")
 
 

@@ -26,7 +26,9 @@ def assemble(unpacked: Path, output_dir: Path, count: int) -> None:
     images = {path.name: path for path in sorted(unpacked.rglob(PATTERN))}
     lists = sorted(unpacked.rglob(LABELS))
     if len(images) != count or len(lists) != 1:
-        raise AssemblyError(f"the archives hold {len(images)} images and {len(lists)} {LABELS}; wanted: {count} and 1")
+        raise AssemblyError(
+            f"the archives contain {len(images)} images and {len(lists)} {LABELS}; wanted: {count} and 1"
+        )
     labels = dict(line.split() for line in lists[0].read_text(encoding="utf-8").splitlines() if line.strip())
     unknown = sorted(images.keys() - labels.keys())
     if unknown:

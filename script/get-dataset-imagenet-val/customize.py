@@ -17,7 +17,7 @@ FILE_NAME = "ILSVRC2012_val_{number:08d}.JPEG"
 LABEL_FILES = ("val_map.txt", "val.txt")
 FULL_COUNT = 50_000
 OWN_HINT = (
-    "a few of your own pictures: a folder of JPEG files with other names (--mode=performance), or a val_map.txt that "
+    "a few other pictures: a folder of JPEG files with other names (--mode=performance), or a val_map.txt that "
     "lists the existing ones. Results are labeled with their number"
 )
 WAY_KEY = "CM_DATASET_IMAGENET_VAL_WAY"
@@ -91,7 +91,7 @@ def preprocess(i):
     is_named_here = bool(env.get("CM_MLPERF_DATA_REGISTERED_AS"))  # not found in the scratch space or registered
     if is_named_here and count == FULL_COUNT and (own := own_count(path)):
         env.update({"CM_DATASET_SIZE": str(own), "CM_MLPERF_DATA_REGISTERED_AS": "", FOLDER_KEY: str(path)})
-        print(f"{path}: {own} of your own pictures, not the {FULL_COUNT:,} of ImageNet. Results state this", flush=True)
+        print(f"{path}: {own} other pictures, not the {FULL_COUNT:,} of ImageNet. Results state this", flush=True)
         return {"return": 0}
     if wrong := wrong_in(path, count):
         return failure(manual_download.refusal(SOURCE, path, wrong, OWN_HINT))

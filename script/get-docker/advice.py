@@ -69,7 +69,7 @@ def missing(machine: Machine, asked: str) -> str:
         name, guide, commands = "Apptainer", APPTAINER_GUIDE, ()
     else:
         name, guide, commands = "Docker", GUIDE, install_plan(machine)
-    title = f"to install {name} (nothing was run):"
+    title = f"to install {name} (no command was run):"
     return plan_text(title, commands, packages.rights(machine)) if commands else f"no plan is known. See {guide}"
 
 

@@ -71,14 +71,14 @@ def _none_will_do(
         error = "no container engine has the requested version: " + "; ".join(reasons)
         hint = "\n  hint: cm run script --tags=get,docker,_install shows how to install a newer one"
         return {"return": NOT_FOUND_CODE, "error": error + hint}
-    hint = "  hint: run the commands after 'fix:' (nothing was run), then: cm run script --tags=get,docker"
+    hint = "  hint: run the commands after 'fix:' (no command was run), then: cm run script --tags=get,docker"
     return {"return": 1, "error": f"no container can be started here:\n{text}\n{hint}"}
 
 
 def _show_install(machine: Machine, rights: packages.Rights) -> dict[str, Any]:
     commands = advice.install_plan(machine)
     if commands:
-        print(findings.plan_text("To install Docker (nothing was run):", commands, rights))
+        print(findings.plan_text("To install Docker (no command was run):", commands, rights))
     else:
         print(f"no plan is known for this system. Docker's guide: {advice.GUIDE}")
     return {"return": 0}
@@ -89,7 +89,7 @@ def _restart(machine: Machine, values: Mapping[str, Any], *, may_apply: bool) ->
     commands = (advice.start(machine, "restart"),)
     rights = packages.rights(machine)
     if not may_apply:
-        print(findings.plan_text("To restart the daemon (nothing was run, --apply runs it):", commands, rights))
+        print(findings.plan_text("To restart the daemon (no command was run, --apply runs it):", commands, rights))
         return {"return": 0}
     may_sudo = values["sudo"] is True
     reason = findings.refusal(machine, commands, may_sudo=may_sudo)

@@ -85,7 +85,7 @@ def checked(key: str, value: object) -> str:
     if leaks:  # said without the value: answers are remembered, and end up in a submission
         raise BadAnswer(f"{key}: this gives away something private: {'; '.join(map(str, leaks))}")
     if text.lower() in FILLERS and not (text.lower() == "none" and key in MAY_BE_NONE):
-        raise BadAnswer(f"{key}: {text!r} says nothing; asked: {QUESTIONS[key]}")
+        raise BadAnswer(f"{key}: {text!r} is not an answer; asked: {QUESTIONS[key]}")
     allowed = ALLOWED.get(key)
     if allowed and text.lower() not in allowed:
         raise BadAnswer(f"{key}: {text!r} is not allowed; allowed: {'; '.join(allowed)}")

@@ -25,7 +25,7 @@ def export_text(scratch: Path, archive: str) -> str:
     place, file = shlex.quote(str(scratch)), shlex.quote(archive)
     return "\n".join(
         (
-            f"To move {scratch} to another machine (nothing was run):",
+            f"To move {scratch} to another machine (no command was run):",
             f"  du -sh {place}/*",
             f"  tar -C {place} -cf {file} {' '.join(NAMES)}",
             f"  sha256sum {file} > {shlex.quote(archive + '.sha256')}",
@@ -41,7 +41,7 @@ def import_text(scratch: Path, archive: str) -> str:
     place, file = shlex.quote(str(scratch)), shlex.quote(archive)
     return "\n".join(
         (
-            f"To fill {scratch} from an archive of another machine (nothing was run):",
+            f"To fill {scratch} from an archive of another machine (no command was run):",
             f"  sha256sum -c {shlex.quote(archive + '.sha256')}",
             f"  tar -tf {file} | head     # only {', '.join(NAMES)} should be in it",
             f"  tar -C {place} --keep-old-files -xf {file} {' '.join(NAMES)}",

@@ -80,11 +80,11 @@ def link(scratch: Path, build: Path, *, may_replace: bool) -> tuple[str, ...]:
     wrong = [one for one in look(scratch, build) if not one.is_right and os.path.lexists(one.path)]
     for one in wrong:
         if not one.target:
-            raise FolderError(f"{one.path} exists and is not a link\n  hint: move it away. Nothing was changed")
+            raise FolderError(f"{one.path} exists and is not a link\n  hint: move it away. No changes were made")
         if not may_replace:
             raise FolderError(
                 f"{one.path} leads to {one.target}, wanted: {one.wanted}\n"
-                "  hint: --relink replaces such links. Nothing was changed"
+                "  hint: --relink replaces such links. No changes were made"
             )
     made = []
     try:

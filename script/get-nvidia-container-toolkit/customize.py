@@ -36,7 +36,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     rights = packages.rights(machine)
     if is_yes(env.get("CM_CONTAINER_TOOLKIT_SHOW_PLAN")):
         commands = advice.install_plan(machine, [str(one["name"]) for one in engines])
-        title = "To install the NVIDIA Container Toolkit (nothing was run):"
+        title = "To install the NVIDIA Container Toolkit (no command was run):"
         print(findings.plan_text(title, commands, rights) if commands else f"no plan is known. See {advice.GUIDE}")
         return {"return": 0}
     asked = values["way"]
@@ -51,7 +51,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     }
     text = findings.table(found, rights)
     if findings.problems(found):
-        hint = f"  hint: run the commands after 'fix:' (nothing was run), {AGAIN}"
+        hint = f"  hint: run the commands after 'fix:' (no command was run), {AGAIN}"
         code = 1 if there.is_there else NOT_FOUND_CODE
         return {"return": code, "error": f"containers get no NVIDIA GPU here:\n{text}\n{hint}"}
     print(text)

@@ -72,7 +72,7 @@ def _install_text(there: probe.Seen, asked: rules.DriverRequest) -> str:
     if not commands:
         return f"no plan is known for {there.host.pretty_name or 'this system'}. NVIDIA's guide: {install.GUIDE}"
     which = "the newest driver" if there.packages.tool == "pacman" else f"driver branch {wanted}"
-    title = f"To install {which} on {there.host.pretty_name or 'this system'} (nothing was run):"
+    title = f"To install {which} on {there.host.pretty_name or 'this system'} (no command was run):"
     return findings.plan_text(title, commands, there.packages.rights)
 
 
@@ -81,7 +81,7 @@ def _hint(there: probe.Seen, found: tuple[findings.Finding, ...], asked: rules.D
         again = f"get,nvidia,driver{',_fabricmanager-match' * asked.must_match}"
         wanted = {"min": asked.minimum, "expected": asked.expected}
         inputs = "".join(f" --{name}={shlex.quote(value)}" for name, value in wanted.items() if value)
-        return f"  hint: run the commands after 'fix:' (nothing was run), then: cm run script --tags={again}{inputs}"
+        return f"  hint: run the commands after 'fix:' (no command was run), then: cm run script --tags={again}{inputs}"
     if there.jetson:
         return "  hint: cm run script --tags=get,cuda finds the CUDA of the board"
     return f"  hint: NVIDIA's guide to install a driver: {install.GUIDE}"

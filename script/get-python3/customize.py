@@ -36,7 +36,7 @@ def ways(limits: Limits, available: Container[str]) -> tuple[str, ...]:
     if not minor:
         return ()
     version = limits.exact if limits.exact.count(".") == 2 else minor
-    lines = [f"  or get {version}, then rerun the same command (nothing is built or installed automatically):"]
+    lines = [f"  or get {version}, then rerun the same command (the recipe neither builds nor installs one):"]
     if "pyenv" in available:
         lines.append(f"    pyenv install {version}    # builds it from source, needs a compiler and headers")
     uv = "uv" if "uv" in available else "python3 -m venv uv-venv && uv-venv/bin/pip install uv && uv-venv/bin/uv"

@@ -23,7 +23,7 @@ APPLY = "--apply"
 BANNER = (
     "***********************************************************************",
     "This script will attempt to install minimal system dependencies for CM.",
-    "(only with --apply, or as root with --quiet. Otherwise the commands are printed. It never asks for a password.)",
+    "(only with --apply, or as root with --quiet. Otherwise commands are printed. It never prompts for a password.)",
     "***********************************************************************",
 )
 
@@ -127,7 +127,7 @@ def _show(seen: install.ToolSearch, *, is_quiet: bool, is_plan: bool) -> None:
     if not is_quiet:
         print(f"there: {', '.join(there) or 'nothing'}")
     if not seen.missing:
-        print(f"all {len(seen.places)} tools are there, nothing to install")
+        print(f"all {len(seen.places)} tools are installed")
         return
     print(f"missing: {', '.join(one.name for one in seen.missing)}")
     if seen.without_package:
@@ -152,7 +152,7 @@ def _apply(machine: Machine, seen: install.ToolSearch) -> str:
     reason = findings.refusal(machine, steps, may_sudo=with_sudo)
     if reason:
         by_hand = findings.plan_text(
-            "  hint: run these yourself (sudo may ask for a password):", steps, seen.packages.rights
+            "  hint: run these yourself (sudo may prompt for a password):", steps, seen.packages.rights
         )
         return f"--apply: {reason}\n{by_hand}"
     done = findings.carry_out(machine, steps, may_sudo=with_sudo, timeout_s=install.INSTALL_TIMEOUT_S)
@@ -199,7 +199,7 @@ def _show_jetson(machine: Machine) -> dict[str, Any]:
     print(
         findings.plan_text(
             f"What {jetson.SCRIPT} does, hours long,\n"
-            "with a virtual environment in place of pip as root (nothing was run):",
+            "with a virtual environment in place of pip as root (no command was run):",
             jetson.plan(),
             rights,
         )

@@ -163,7 +163,7 @@ def record_of(gpu: Gpu) -> dict[str, Any]:
     """What a record keeps of a GPU. Raises MigError where its instances could not be listed."""
     if gpu.slices and not gpu.instances:
         raise MigError(
-            f"nothing was run: nvidia-smi mig -lgi -i {gpu.index} lists no instances, so it could not be restored\n"
+            f"no command was run: nvidia-smi mig -lgi -i {gpu.index} lists no instances, so it could not be restored\n"
             "  hint: run the plan by hand"
         )
     return {"gpu": gpu.index, "mode": gpu.mode, "instances": list(gpu.instances)}

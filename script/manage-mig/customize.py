@@ -108,7 +108,7 @@ def _measure(env: dict[str, Any], values: Mapping[str, Any], gpu: slices.Gpu, *,
     others = [by_uuid[uuid] for uuid in env["CM_MIG_BACKGROUND_DEVICES"].split(",")]
     settle_s, commands = values["settle_s"], (values["main"], values["background"] or "")
     main, background = interference.works(*commands, by_uuid[env["CM_MIG_DEVICE"]], others, values["log_dir"])
-    how = "" if is_run else " (nothing was run)"
+    how = "" if is_run else " (no command was run)"
     lines = [*(work.line for work in background), f"sleep {settle_s:g}", main.line, "kill -INT the others"]
     print("\n  ".join([f"The measurement with background work{how}:", *lines]), flush=True)
     if not is_run:
@@ -138,7 +138,7 @@ def _change(
     if not wanted.commands:
         print(f"{wanted.why}: nothing to do")
         return gpu
-    how = "" if may_apply else " (nothing was run, --apply --record=FILE runs it)"
+    how = "" if may_apply else " (no command was run, --apply --record=FILE runs it)"
     print(findings.plan_text(f"Plan, {wanted.why}{how}:", wanted.commands, rights))
     for note in wanted.notes:
         print(f"  note: {note}")
@@ -146,11 +146,13 @@ def _change(
         return gpu
     may_sudo = values["sudo"] is True
     if reason := findings.refusal(machine, wanted.commands, may_sudo=may_sudo):
-        raise actions.MigError(f"nothing was run: {reason}\n  hint: run the plan by hand, or --apply --sudo (sudo -n)")
+        raise actions.MigError(
+            f"no command was run: {reason}\n  hint: run the plan by hand, or --apply --sudo (sudo -n)"
+        )
     record = values["record"]
     if not record and not values["undo"]:
         raise actions.MigError(
-            "nothing was run: --apply requires a file for the restoration\n  hint: --record=mig-before.json"
+            "no command was run: --apply requires a file for the restoration\n  hint: --record=mig-before.json"
         )
     if record:
         findings.write_record(record, "manage-mig", actions.record_of(gpu))

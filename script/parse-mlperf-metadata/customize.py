@@ -42,7 +42,7 @@ def read_all(source: Path, *, is_strict: bool) -> list[MetadataFile]:
             problems.append(printable(words))
     if problems:
         raise ParseError(
-            "\n  ".join([f"{counted(len(problems), 'file')} cannot be read, so nothing was written", *problems])
+            "\n  ".join([f"{counted(len(problems), 'file')} cannot be read, so no file was written", *problems])
         )
     if not found:
         raise ParseError(f"no metadata.json was found below {source}")

@@ -84,7 +84,7 @@ def push(i, where: address.Address | None, found: content.Content) -> dict:
         if answer["return"] > 0:
             return {
                 **answer,
-                "error": f"{answer.get('error', '')}\nrefused by the submission checker: nothing was pushed",
+                "error": f"{answer.get('error', '')}\nrefused by the submission checker: no files were pushed",
             }
     if values["repo_path"] is not None:
         folder = gitwork.folder_of_clone(values["repo_path"], environment)
@@ -111,6 +111,6 @@ def push(i, where: address.Address | None, found: content.Content) -> dict:
     if outcome.is_pushed:
         print(f"Pushed commit {outcome.commit} to branch {outcome.branch.name}.")
     elif outcome.commit is None:
-        print(f"Nothing was pushed yet. To push exactly this:\n  {order.command} --push")
+        print(f"No files were pushed yet. To push exactly this:\n  {order.command} --push")
     env["CM_MLPERF_RESULTS_PUSHED_COMMIT"] = outcome.commit or ""
     return {"return": 0}

@@ -125,15 +125,15 @@ def _made_anew(repository: Repository, order: Order, blobs: dict[str, Blob], for
 
 def _conflict(theirs: tuple[str, ...], when: str, order: Order) -> PushError:
     shown = [*theirs[:20], *([f"and {len(theirs) - 20} more"] if len(theirs) > 20 else [])]
-    text = "\n  ".join([f"conflict: these files changed upstream {when}, so nothing was pushed:", *shown])
+    text = "\n  ".join([f"conflict: these files changed upstream {when}, so no files were pushed:", *shown])
     return PushError(text, f"see what would change now, then push: {order.command}")
 
 
 def _rejected(error: RejectedError, order: Order) -> PushError:
     if error.is_behind:
-        text = f"the branch moved twice while you were pushing, so nothing was pushed:\n{error}"
+        text = f"the branch moved twice while you were pushing, so no files were pushed:\n{error}"
         return PushError(text, f"try again: {order.command} --push")
-    text = f"the repository refused the push, and nothing changed there:\n{error}"
+    text = f"the repository refused the push and was not changed:\n{error}"
     return PushError(
         text, f"see its message above. Another branch may be allowed: {order.command} --branch=NAME --push"
     )

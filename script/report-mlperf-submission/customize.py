@@ -36,7 +36,7 @@ def check_places(source: Path | None, output: Path) -> Path:
         raise ReportError(f"--input: {source} is not a folder")
     for parent in (output.resolve(), *output.resolve().parents):
         if (parent / "systems").is_dir() and (parent / "results").is_dir():
-            raise ReportError(f"--output: {output} is in a submission tree, where a report is a stray file")
+            raise ReportError(f"--output: {output} is in a submission tree, which must not contain reports")
         if parent == source.resolve() and any((source / name).is_dir() for name in ("closed", "open", "network")):
             raise ReportError(f"--output: {output} is in the input submission tree")
     return source

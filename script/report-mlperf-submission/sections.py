@@ -268,7 +268,7 @@ def environment(rows: Sequence[Row], names: Names, origins: Mapping[str, str]) -
     lines = shown or _machine(rows)
     headings = ("System", "Value") if shown and not origins else ("System", "Value", "Origin")
     cells = [line[: len(headings)] for line in lines]
-    parts = [table(headings, cells, kind="facts")] if cells else ["<p>Nothing describes the system.</p>"]
+    parts = [table(headings, cells, kind="facts")] if cells else ["<p>No file describes the system.</p>"]
     versions = _versions(rows)
     if versions:
         parts.append(table(("Software", "Version"), versions, kind="facts"))

@@ -43,7 +43,7 @@ UBUNTU = "sha256:3c61d3759c2639d4b836d32a2d3c83fa0214e36f195a3421018dbaaf79cbe37
 TABLE = {
     "python": Base(
         f"docker.io/library/python:3.11-slim-bookworm@{PYTHON}",
-        "public Dockerfiles that agree, one of which says that it was compared with Docker's repo-info on 2026-09-22",
+        "public Dockerfiles that agree, one was, by its comment, compared with Docker's repo-info on 2026-09-22",
         "2026-11-21",
     ),
     "cuda": Base(

@@ -97,7 +97,7 @@ def _no_engine(made: Plan, *, is_recorded: bool) -> str:
     if is_recorded:
         return "a recorded machine cannot start containers. The plan is shown above.\n  hint: add _plan"
     return (
-        f"no container can be started here: {made.trouble}. The plan is shown above. Nothing was built or run.\n"
+        f"no container can be started here: {made.trouble}. The plan is shown above. It was not executed.\n"
         "  hint: cm run script --tags=get,docker shows the fix. For the plan alone add _plan"
     )
 

@@ -104,7 +104,7 @@ def identity_of(inputs: Mapping[str, Any]) -> dict[str, Any]:
 def describe(call: asking.Call, runs: Sequence[asking.MeasuredRun], steps: Sequence[Step]) -> str:
     """What a user sees before the first run starts."""
     if not steps:
-        words = "an open submission" if call.division == "open" else f"what is in {call.folder}"
+        words = "an open submission" if call.division == "open" else f"the files in {call.folder}"
         return f"no compliance test is needed: {words} is exempt in {_rounds(call, runs)}"
     lines = [f"{len(steps)} compliance tests, division {call.division}, round {_rounds(call, runs)}:"]
     for step in steps:

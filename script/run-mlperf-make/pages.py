@@ -46,7 +46,7 @@ def info_text(around: Around) -> str:
 def clean_text(around: Around) -> str:
     """Removes links, and says which."""
     removed = views.clean(around.folder, is_shallow=around.request.target == "clean_shallow")
-    lines = [f"removed {place}" for place in removed] or ["nothing to remove"]
+    lines = [f"removed {place}" for place in removed] or ["no links to remove"]
     is_kept = (around.folder / "build/runs").is_dir()
     return "\n".join([*lines, *(["kept: build/runs and build/logs, which are results"] if is_kept else [])])
 

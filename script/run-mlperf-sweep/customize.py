@@ -61,7 +61,7 @@ def preprocess(i):
         if call.is_plan:
             return show_plan(i, call, made)
         if made.problems:
-            return failure("a point cannot succeed, so nothing is started:\n  " + "\n  ".join(made.problems), HINT)
+            return failure("a point cannot succeed, so no point is started:\n  " + "\n  ".join(made.problems), HINT)
         if problems := call.executor.problems():
             return failure("\n".join(problems), HINT)
         with sweep.locked(call.folder.path):

@@ -87,7 +87,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         noted = made["notes"] if isinstance(made["notes"], list) else []
         lines = [
             banner,
-            "plan only, nothing is started:",
+            "plan only, the server is not started:",
             f"  {made['line']}",
             f"  {made['stop']}",
             *(f"note: {one}" for one in noted),
@@ -100,7 +100,10 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         *arguments(i["values"], folder / "triton-server.log"),
     ]
     if i["values"]["plan"]:
-        print("plan only, nothing is started:\n  python3 -m crowdperf.harness.backends.triton.serve " + " ".join(words))
+        print(
+            "plan only, the server is not started:\n  python3 -m crowdperf.harness.backends.triton.serve "
+            + " ".join(words)
+        )
         return {"return": 0, "skip": True}
     env["CM_TMP_TRITON_SERVE_WORDS"] = "\n".join(words)
     env["CM_TMP_TRITON_SERVE_OWNER"] = str(os.getpid())

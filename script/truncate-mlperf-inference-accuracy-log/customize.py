@@ -66,7 +66,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     lost = [str(left.log) for left in skipped if SCORE_NAME in left.reason]
     if lost:
         score = "cm run script --tags=process,mlperf,accuracy --result_dir=THE RUN'S FOLDER, then recreate the tree"
-        return {"return": 1, "error": f"no {SCORE_NAME} beside {', '.join(lost)}\nhint: {score}"}
+        return {"return": 1, "error": f"no {SCORE_NAME} next to {', '.join(lost)}\nhint: {score}"}
     return {"return": 0}
 
 

@@ -76,7 +76,7 @@ def table(changed: tuple[rules.Change, ...], system: settings.System) -> str:
 
 def _plan_text(machine: Machine, commands: tuple[Command, ...]) -> str:
     how = f"{AGAIN},_apply --apply --record=FILE runs it"
-    return findings.plan_text(f"Plan (nothing was run, {how}):", commands, packages.rights(machine))
+    return findings.plan_text(f"Plan (no command was run, {how}):", commands, packages.rights(machine))
 
 
 def _carry_out(
@@ -86,11 +86,11 @@ def _carry_out(
     may_sudo = values["sudo"] is True
     shown = findings.plan_text("Plan:", commands, packages.rights(machine))
     if reason := findings.refusal(machine, commands, may_sudo=may_sudo):
-        raise rules.TuneError(f"nothing was run: {reason}\n{shown}\n  hint: by hand, or --apply --sudo (sudo -n)")
+        raise rules.TuneError(f"no command was run: {reason}\n{shown}\n  hint: by hand, or --apply --sudo (sudo -n)")
     file = values["record"]
     if record is not None and file is None:
         raise rules.TuneError(
-            "nothing was run: --apply requires a file for the restoration\n  hint: --record=tune-before.json"
+            "no command was run: --apply requires a file for the restoration\n  hint: --record=tune-before.json"
         )
     print(shown)
     if record is not None:
@@ -110,7 +110,9 @@ def _undo(machine: Machine, values: Mapping[str, Any], *, may_apply: bool) -> di
     else:
         rights = packages.rights(machine)
         print(
-            findings.plan_text("To restore the previous settings (nothing was run, --apply runs it):", commands, rights)
+            findings.plan_text(
+                "To restore the previous settings (no command was run, --apply runs it):", commands, rights
+            )
         )
     return {"return": 0}
 

@@ -83,7 +83,7 @@ def answer(i, job: update.Job, found: update.Update, verb: str) -> dict:
     """Prints what was found and gives CM's answer."""
     missing = refused(i["values"], found)
     if missing:
-        text = "\n  ".join(["aborted, nothing was changed; missing:", *map(printable, missing)])
+        text = "\n  ".join(["aborted, no changes were made; missing:", *map(printable, missing)])
         return {"return": 1, "error": f"{text}\n{HINT}"}
     print("\n".join(map(printable, found.lines)))
     count = len(found.moves)

@@ -162,6 +162,6 @@ def prepare(job: Job) -> Update:
         last = metadata.last_slot(planner.content, place)
         planner.add(selection.choose(place, found, old.get(place, {}), last, job.request))
     if planner.problems:
-        hint = "nothing was changed. Move these folders away, or set another --output"
+        hint = "no changes were made. Move these folders away, or set another --output"
         raise UpdateError([*planner.problems, hint])
     return Update(tuple(planner.lines), tuple(planner.moves), planner.content, tuple(planner.missing))

@@ -71,7 +71,7 @@ def test_a_changed_recipe_is_named_and_nothing_is_run(made: TemporaryHome) -> No
     done = made.cm("reproduce", "script", "first", "--yes")
     assert done.code == 1
     assert "recipe make-it/customize.py: the file was changed" in done.stdout
-    assert "nothing was run: make-it/customize.py" in done.stderr
+    assert "no command was run: make-it/customize.py" in done.stderr
     assert not (made.work / "reproduced").exists()
 
 

@@ -137,7 +137,7 @@ def test_inputs_that_belong_together_are_given_together(inputs: dict[str, Any], 
     [
         ({"type": "integer"}, "found 'integer'; allowed: text, whole, number"),
         ({"type": "choice"}, "choices: missing"),
-        ({"type": "whole", "only_with": "m=1"}, "names the unknown input 'm'"),
+        ({"type": "whole", "only_with": "m=1"}, "has the unknown input 'm'"),
         ({"type": "whole", "minimum": "one"}, "minimum: expected a number"),
     ],
 )

@@ -561,14 +561,14 @@ def test_the_short_plan_shows_each_step_once_and_the_totals_first(home: Temporar
     subs = [{"tags": "sub,run,_a"}, {"tags": "sub,run,_b"}, {"tags": "sub,run,_b"}]
     home.recipe("main-step", {"deps": subs, "input_mapping": {"scenario": "CM_SCENARIO"}})
     plan = plan_of(home, tags="main,step", scenario="Server", graph="html", v=True)
-    lines = list(summary_lines(plan, 60, "the same command took 3.0 s on 2026-11-22"))
+    lines = list(summary_lines(plan, 60, "the same command lasted 3.0 s on 2026-11-22"))
     assert lines[0] == "plan for: cm run script --tags=main,step --scenario=Server"
     assert lines[3:] == [
         "steps:     6: 2 to make, 4 to run each time, with repeats 11",
-        "install:   1 Python package with what they require (sizes",
+        "install:   1 Python package with their dependencies (sizes",
         "           not declared): numpy",
         "download:  5 B: https://x.org/a",
-        "time:      the same command took 3.0 s on 2026-11-22",
+        "time:      the same command lasted 3.0 s on 2026-11-22",
         "",
         "+ built, and kept in the cache; > runs each time",
         "> main-step",
@@ -599,7 +599,7 @@ def test_a_plan_says_how_long_the_same_command_took(home: TemporaryHome) -> None
     home.recipe("main-step", {"needs": {"disk_mb": 30}}, run_sh="true")
     assert "\ndisk:      30.0 MB declared, " in home.cm("plan", "script", "--tags=main,step").stdout
     home.cm("run", "script", "--tags=main,step", "--quiet")
-    assert "\ntime:      the same command took " in home.cm("plan", "script", "--tags=main,step").stdout
+    assert "\ntime:      the same command lasted " in home.cm("plan", "script", "--tags=main,step").stdout
     assert "time:" not in home.cm("plan", "script", "--tags=main,step", "--other=1").stdout
 
 

@@ -557,7 +557,7 @@ def test_nothing_runs_before_the_user_agrees(
     folder = make(maker)
     for typed in ("", "n\n", "what\n"):
         monkeypatch.setattr(sys, "stdin", Terminal(typed))
-        with pytest.raises(RequestError, match="nothing was run") as caught:
+        with pytest.raises(RequestError, match="no command was run") as caught:
             reproduce(maker, folder, yes=None)
         assert f"cm reproduce script {folder} --yes" in caught.value.hint
         assert not (maker.work / "reproduced").exists()

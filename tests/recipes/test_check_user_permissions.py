@@ -199,7 +199,7 @@ FILE = {f"{SCRATCH}/file": ""}
                 "the file server may map users as well (NFS: exports(5), root_squash and all_squash)",
             ],
         ),
-        (FSTAB, {}, "line 3 of /etc/fstab mounts /mnt/scratch", [f"sudo mount {SCRATCH}"]),
+        (FSTAB, {}, "Line 3 of /etc/fstab mounts /mnt/scratch", [f"sudo mount {SCRATCH}"]),
         ({"/mnt/x": ""}, {"writable": ["/mnt"]}, "does not exist", [f"mkdir -p {SCRATCH}"]),
         (
             {"/mnt/x": ""},

@@ -231,7 +231,7 @@ def test_the_page_says_simulated_first_and_ends_with_the_sum(capsys: pytest.Capt
     titles = ("System", "Compatibility", "Backends (packages of", "User, containers, space")
     places = [out.index(title) for title in titles]
     assert places == sorted(places)
-    assert "1 problem: fabric manager. Nothing was changed" in out
+    assert "1 problem: fabric manager. No changes were made" in out
 
 
 def test_this_machine_is_looked_at_without_failure(capsys: pytest.CaptureFixture[str]) -> None:

@@ -296,7 +296,7 @@ def test_a_recorded_machine_shows_its_eighteen_properties_and_says_that_it_is_si
     printed = capsys.readouterr()
     assert answer == {"return": 0}
     assert "SIMULATED" in printed.out
-    assert "nothing can be compiled or run on a recorded machine" in printed.err
+    assert "no program can be compiled or run on a recorded machine" in printed.err
     assert "CUDA runtime version: that of the recorded toolkit in /usr/local/cuda-" in printed.err
     first = call["state"]["cm_cuda_device_prop"]
     assert tuple(first) == properties.NAMES

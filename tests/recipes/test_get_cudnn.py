@@ -325,7 +325,7 @@ def test_a_hostile_archive_leaves_no_entry_and_no_file(home: Any) -> None:
     before = {**made.snapshot(home.work), **made.snapshot(outside)}
     done = home.run_cm("get,cudnn", f"--tar_file={NAME}")
     assert done.code == 1
-    assert "nothing was unpacked" in done.answer["error"]
+    assert "no files were unpacked" in done.answer["error"]
     assert {**made.snapshot(home.work), **made.snapshot(outside)} == before
     assert not list(home.store.glob("*/unpacked/*"))
 

@@ -31,8 +31,8 @@ def run(hook_input: Any, machine: Any, **env: str) -> tuple[dict[str, Any], dict
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ("docker", "to install Docker (nothing was run):"),
-        ("podman", "to install Podman (nothing was run):\n  sudo apt-get install -y podman\n"),
+        ("docker", "to install Docker (no command was run):"),
+        ("podman", "to install Podman (no command was run):\n  sudo apt-get install -y podman\n"),
         ("apptainer", "no plan is known. See https://apptainer.org/docs/admin/latest/installation.html"),
     ],
 )

@@ -322,7 +322,7 @@ def test_export_and_import_print_and_change_nothing(
     for way in ("export", "import"):
         answer, _ = run(hook_input, tmp_path / "s", CM_MLPERF_SCRATCH_TRANSFER=way, CM_MLPERF_SCRATCH_ARCHIVE="x.tar")
         assert answer == {"return": 0}
-        assert "(nothing was run)" in capsys.readouterr().out
+        assert "(no command was run)" in capsys.readouterr().out
     assert below(tmp_path) == ["s", "s/data", "s/models", "s/preprocessed_data"]
 
 

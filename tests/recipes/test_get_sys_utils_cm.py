@@ -175,7 +175,7 @@ def test_everything_present_ends_with_0_and_no_command(
         hook_input, machine(tmp_path, "/usr/bin/git"), CM_SYS_UTILS_TOOLS="git", CM_SYS_UTILS_APPLY="yes"
     )
     assert answer == {"return": 0}
-    assert "all 1 tools are there" in capsys.readouterr().out
+    assert "all 1 tools are installed" in capsys.readouterr().out
     assert call["env"]["CM_SYS_UTILS_MISSING"] == ""
 
 
@@ -332,7 +332,7 @@ def test_the_jetson_plan_is_shown_and_never_run(hook_input: Any, capsys: pytest.
         told = capsys.readouterr().out
         assert f"this machine: {board}" in told
         assert "apt-get install -y cuda-toolkit-10.2" in told
-        assert "DALI 0.25.0" in told and "hours" in told and "nothing was run" in told
+        assert "DALI 0.25.0" in told and "hours" in told and "no command was run" in told
 
 
 @pytest.mark.parametrize(

@@ -331,7 +331,7 @@ def test_on_a_recorded_machine_a_measurement_beside_other_work_is_only_shown(
     answer, _ = run(hook_input, sliced(tmp_path), "hetero", PROFILE_ASKED="1g.5gb", **more)
     assert answer == {"return": 0}
     told = capsys.readouterr().out
-    assert "(nothing was run)" in told and "CUDA_VISIBLE_DEVICES=MIG-a sleep 1" in told
+    assert "(no command was run)" in told and "CUDA_VISIBLE_DEVICES=MIG-a sleep 1" in told
     assert not (tmp_path / "no").exists() and not (tmp_path / "logs").exists()
 
 
@@ -361,7 +361,7 @@ class Driver(probe.Machine):
 def test_without_consent_a_record_or_rights_nothing_is_run(tmp_path: Path, hook_input: Any, capsys: Any) -> None:
     root, user = Driver(sliced(tmp_path)), Driver(sliced(tmp_path), uid=1000)
     assert run(hook_input, root, "teardown")[0] == {"return": 0}
-    assert "nothing was run" in capsys.readouterr().out
+    assert "no command was run" in capsys.readouterr().out
     assert "--record=" in run(hook_input, root, "teardown", APPLY="yes")[0]["error"]
     record = str(tmp_path / "before.json")
     assert "root rights" in run(hook_input, user, "teardown", APPLY="yes", RECORD_FILE=record)[0]["error"]

@@ -138,7 +138,7 @@ def test_a_log_without_a_score_is_left_whole_and_the_call_fails(tmp_path: Path, 
     add_log(tmp_path / "tree" / SCENARIO / "accuracy", 50_000, score=None)
     answer, _ = call(tmp_path / "tree", hook_input)
     assert answer["return"] == 1
-    assert "no accuracy.txt beside open/cTuning" in answer["error"]
+    assert "no accuracy.txt next to open/cTuning" in answer["error"]
     assert (tmp_path / "tree" / SCENARIO / "accuracy" / "mlperf_log_accuracy.json").stat().st_size == 50_000
 
 

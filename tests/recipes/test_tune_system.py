@@ -150,7 +150,7 @@ def test_the_report_changes_nothing_and_tells_what_is_to_be_done(tmp_path: Path,
     assert answer == {"return": 0}
     assert exported("tune-system", call["env"]) == {"CM_TUNE_SYSTEM_CHANGES": "5", "CM_TUNE_SYSTEM_OK": "no"}
     out = capsys.readouterr().out
-    assert "nothing was run" in out
+    assert "no command was run" in out
     assert "madvise       -> always" in out
 
 

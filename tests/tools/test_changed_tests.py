@@ -207,7 +207,7 @@ def test_uncommitted_and_untracked_files_count_and_each_test_has_its_environment
         "harness tests/harness/test_runs.py", "harness tests/recipes/test_with_numpy.py", "mypy-plain crowdperf.kit",
         "plain tests/test_rooms.py", "plain tests/web/test_new.py",
     }  # fmt: skip
-    assert "2 files differ from HEAD" in said and "NOT run" not in said
+    assert "2 files differ from HEAD" in said and "left out, as" not in said
 
 
 def test_what_the_limit_leaves_out_is_told(checkout: Path) -> None:
@@ -216,7 +216,7 @@ def test_what_the_limit_leaves_out_is_told(checkout: Path) -> None:
     (checkout / "src/crowdperf/kit/tables.py").unlink()
     code, lines, said = asked(checkout, "changed", "--base=HEAD")
     assert (code, "plain tests/test_rooms.py" in lines) == (0, False), said
-    assert "NOT run" in said and "./test.sh runs them all" in said
+    assert "left out, as" in said and "./test.sh runs them all" in said
     assert {"  tests/harness/test_runs.py", "  tests/test_rooms.py"} <= set(said.splitlines())
 
 

@@ -253,7 +253,7 @@ def run_lines(run: RecordedRun) -> Iterator[str]:
     yield f"run:      {run.run_id}"
     yield f"command:  {run.command}"
     yield f"folder:   {run.request.get('folder', '')}"
-    yield f"started:  {run.request.get('started_utc', '')}, took {run.duration_text}"
+    yield f"started:  {run.request.get('started_utc', '')}, duration: {run.duration_text}"
     yield f"state:    {run.state_text}"
     for title, text in (("error", run.error), ("again", run.again)):
         if text:

@@ -125,7 +125,7 @@ def _no_space(error: OSError, path: str) -> StoreError:
         free = f". {size_text(facts.f_bavail * facts.f_frsize)} of {size_text(facts.f_blocks * facts.f_frsize)}"
         free += f" and {facts.f_favail} of {facts.f_files} inodes" if facts.f_files and not facts.f_favail else ""
         free += f" are free in {folder}"
-    hint = "cm gc cache --dry-run shows what can be removed, cm gc cache -f removes it. Or choose "
+    hint = "cm gc cache --dry-run shows the entries that can be removed, cm gc cache -f removes it. Or choose "
     other = f"a cache on another disk: {OTHER_CACHE}" if not path or _cache_of(folder) else "a folder on another disk"
     return StoreError(
         f"cannot write {path or 'standard output or a file'}{needed}: {error.strerror}{free if path else ''}",

@@ -14,7 +14,7 @@ cm run script --tags=TAGS [--INPUT=VALUE ...]
   --tags=get,x,_variation     which recipe, with which variations. "get x _variation" means the same
   --version= --version_min= --version_max=    which version
   --quiet                     never prompt: if several recipes match, use the first
-  --silent                    print problems only (-v: also what was skipped, and why)
+  --silent                    print problems only (-v: also skipped steps, with the reason)
   --renew --new --skip_cache  rebuild the cache entry, add another one, do not use the cache
   --frozen --locked=FILE      the same recipes, versions and files as in a lockfile
   --adr.NAME.KEY=VALUE        change a dependency by its name, at any depth
@@ -26,7 +26,7 @@ cm run script --tags=TAGS [--INPUT=VALUE ...]
   cm run script --tags=run,mlperf,inference --model=resnet50 --scenario=Offline
 
 cm plan script --tags=TAGS [--INPUT=VALUE ...] [-v] [--graph=KIND]
-   Shows what cm run script with the same arguments would do, download and need. Changes nothing.
+   Shows what cm run script with the same arguments would do, download and need. Makes no changes.
 
   -v                          every step, and why
   --graph=mermaid|dot|html    a diagram on standard output
@@ -34,7 +34,7 @@ cm plan script --tags=TAGS [--INPUT=VALUE ...] [-v] [--graph=KIND]
   --out=json                  the whole plan as one JSON object
 
 cm explain script --tags=TAGS [--INPUT=VALUE ...] [--step=NAME] [--keys=KEY,KEY]
-  Shows why a step of a run is what it is: who decided its version, variations and env.
+  Shows the reasons for a step of a run: who decided its version, variations and env.
 
   --step=NAME                 the step: an alias, or tags (default: the requested recipe)
   --keys=KEY,KEY              where these env keys come from. * matches any characters
@@ -68,10 +68,10 @@ cm record script --folder=FOLDER --name=NAME ...
 cm reproduce script RESULT [--check_only | --plan] [--yes] [--tolerance=PERCENT]
    Reproduces a result from its folder and compares the two.
 
-  --check_only                check the inputs and run nothing
-  --plan                      what would run, and how long it took
+  --check_only                only check the inputs
+  --plan                      what would run, and the duration of the recorded run
   --yes                       run without asking
-  --output_dir=FOLDER         where the new results go
+  --output_dir=FOLDER         folder for the new results
   --tolerance=PERCENT         allowed difference of the results (default: 10)
 
 cm diff script A B [-v] [--tolerance=PERCENT] [--exit_code] [--max_slowdown=PERCENT [--junit=FILE] [--markdown=FILE]]
@@ -148,7 +148,7 @@ cm gc cache [--dry-run] [--max-size=SIZE] [--older-than=AGE] [-f]
   -f                          remove without asking
 
 cm pin cache UID | --tags=TAGS
-  Protects entries, and what they need, from cm gc cache.
+  Protects entries and their dependencies from cm gc cache.
 
 cm unpin cache UID | --tags=TAGS
   Undoes cm pin cache.

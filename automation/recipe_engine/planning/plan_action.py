@@ -55,7 +55,7 @@ def first_error(plan: Plan) -> RecipeError | None:
         return plan.errors[0] if plan.errors else None
     return RequestError(
         f"{needed_mb} MB of disk are needed, {free_mb} MB are free at {plan.cache_path}",
-        hint="free space (cm gc cache --dry-run lists what can be removed), or move the cache to a larger disk",
+        hint="free space (cm gc cache --dry-run lists the removable entries), or move the cache to a larger disk",
     )
 
 
@@ -107,7 +107,7 @@ def former_time(command: str, home: Home) -> str:
     if not ended:
         return ""
     date = str(ended[-1].request.get("started_utc", ""))[:10]
-    return f"the same command took {ended[-1].duration_text} on {date}"
+    return f"the same command lasted {ended[-1].duration_text} on {date}"
 
 
 def name_command_in_errors(plan: Plan, i: Mapping[str, Any]) -> None:

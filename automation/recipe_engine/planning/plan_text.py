@@ -65,7 +65,7 @@ def summary_lines(plan: Plan, width: int, former: str = "") -> Iterator[str]:
     steps = [step for _, step in plan.root.walk() if step.action != "skip"]
     counts = Counter(map(_kind, steps))
     yield f"plan for: {plan.command}"  # to be copied, so it is whole
-    yield "nothing was changed. -v shows every step with its reason"
+    yield "no changes were made. -v shows every step with its reason"
     yield ""
     for line in _total_lines(plan, counts, len(steps), former):
         yield from textwrap.wrap(line, width, subsequent_indent=MARGIN, break_long_words=False, break_on_hyphens=False)
@@ -106,7 +106,7 @@ def _download_lines(downloads: Sequence[Download]) -> Iterator[str]:
     names = [name.removeprefix(PYPI) for name in names if name not in declared]
     if names:
         count = counted(len(names), "Python package")
-        yield f"install:   {count} with what they require (sizes not declared): {joined(names)}"
+        yield f"install:   {count} with their dependencies (sizes not declared): {joined(names)}"
     for one in others:
         size = "size not declared" if one.size_bytes is None else size_text(one.size_bytes)
         yield f"download:  {size}: {one.what}{f' (license {one.license})' if one.license else ''}"
@@ -132,7 +132,7 @@ def _short_tree_lines(plan: Plan, counts: Counter[Kind]) -> Iterator[str]:
 def plan_lines(plan: Plan) -> Iterator[str]:
     """The whole plan for a terminal: what it comes to, the tree, and what would fail."""
     yield f"plan for: {plan.command}"
-    yield "nothing was changed.  + runs   = from the cache   - skipped   ? not known yet   ! would fail"
+    yield "no changes were made.  + runs   = from the cache   - skipped   ? not known yet   ! would fail"
     yield ""
     yield from _summary_lines(plan)
     yield ""

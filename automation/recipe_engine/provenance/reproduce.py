@@ -169,8 +169,8 @@ def _confirm(i: Mapping[str, Any], tasks: Iterable[Task], source: Path) -> None:
     for line in run_lines(tasks):
         logger.info("%s", printable(line))
     again = shlex.join(["cm", "reproduce", "script", str(source), "--yes"])
-    hint = f"the folder decides what runs, and its origin is unknown. If you trust it: {again}"
-    refusal = f"{source} requests the runs above (nothing was run)"
+    hint = f"the folder decides which commands run, and its origin is unknown. If you trust it: {again}"
+    refusal = f"{source} requests the runs above (no command was run)"
     if not is_yes(i.get("yes")) and not confirm("Run this?", refusal=refusal, hint=hint):
         raise RequestError(refusal, hint=hint)
 
@@ -227,7 +227,7 @@ def _answer_check(i: Mapping[str, Any], tasks: list[Task], new: Path) -> dict[st
     if names:
         more = f" and {len(names) - SHOWN_FILES} more" if len(names) > SHOWN_FILES else ""
         error = (
-            f"the inputs differ from those of the result, so nothing was run: {', '.join(names[:SHOWN_FILES])}{more}"
+            f"the inputs differ from those of the result, so no command was run: {', '.join(names[:SHOWN_FILES])}{more}"
         )
         other = [task for task in tasks if any(one.group in ("recipe", "library") for one in task.differing)]
         show_lines(i, [line for one in other for line in other_code_lines(one.record, one.command, one.folder)])
@@ -253,7 +253,7 @@ def check_lines(tasks: Iterable[Task]) -> Iterator[str]:
 def plan_lines(tasks: list[Task], new: Path) -> Iterator[str]:
     """What would be run, and how long it took when the results were made."""
     results, total_s = counted(len(tasks), "result"), sum(task.record.duration_s for task in tasks)
-    yield f"would reproduce {results} in {new}. The recorded runs took {total_s:.0f} s in total"
+    yield f"would reproduce {results} in {new}. The recorded runs lasted {total_s:.0f} s in total"
     for task in tasks:
         yield f"  {task.record.name}: {task.record.duration_s:.0f} s, {task.command}"
 
@@ -300,7 +300,7 @@ class RequestCheck(NamedTuple):
             raise RequestError(
                 "\n  ".join(
                     [
-                        f"{self.record.name} requests something that a record must not request, so nothing was run:",
+                        f"{self.record.name} requests something that a record must not request, so no command was run:",
                         *lines,
                     ]
                 ),

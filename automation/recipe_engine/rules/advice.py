@@ -15,8 +15,8 @@ class Rule(NamedTuple):
 
 TABLE = r"""
 disk full: No space left on device|Disk quota exceeded|ENOSPC
-    free disk space (df -h shows the disks, cm gc cache --dry-run shows what can be removed), or move the cache: export
-    CROWDPERF_CACHE=/big/disk/cache
+    free disk space (df -h shows the disks, cm gc cache --dry-run shows the removable entries), or move the cache:
+    export CROWDPERF_CACHE=/big/disk/cache
 read-only disk: Read-only file system
     choose a writable folder: run from another one, or export CROWDPERF_CACHE=/some/writable/folder
 gpu memory: CUDA out of memory|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|torch\.(?:cuda\.)?OutOfMemoryError
@@ -80,9 +80,8 @@ package lock: Could not get lock /var/lib/(?:dpkg|apt)|dpkg frontend lock|dpkg w
 no system package: E: Unable to locate package (?P<package>\S+)
     refresh the list of packages: sudo apt-get update (and see whether {package} exists on this system)
 docker: Cannot connect to the Docker daemon|docker\.sock[^\n]*permission denied|permission denied[^\n]*docker\.sock
-    Docker does not run, or you may not use it: sudo systemctl start docker, or sudo usermod -aG docker $USER, then log
-   in
-    again
+    Docker is not running, or you may not use it: sudo systemctl start docker, or sudo usermod -aG docker $USER,
+    then log in again
 wrong machine: Exec format error|cannot execute binary file
     that program was built for another kind of machine than this one (uname -m): use the build for this one
 line ends: \\r': command not found|\^M: bad interpreter|bash\\r

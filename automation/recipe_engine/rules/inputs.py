@@ -269,7 +269,7 @@ def refuse_dry_run(recipe: Recipe, inputs: Mapping[str, Any]) -> None:
         if inputs.get(name) and name not in declared_inputs(recipe):
             raise RequestError(
                 f"cm run script has no --{name} and would run for real",
-                hint="cm plan script with the same arguments shows what a run would do",
+                hint="cm plan script with the same arguments shows the steps of a run",
             )
 
 

@@ -223,7 +223,7 @@ def _inputs(reader: Reader, key: str) -> dict[str, InputDescription]:
     for name, one in made.items():
         named = {*one.together_with, *(wanted.partition("=")[0] for wanted in one.only_with)}
         if unknown := sorted(named - made.keys()):
-            raise MetaError(f"{blocks[name].path}: only_with or together_with names the unknown input '{unknown[0]}'")
+            raise MetaError(f"{blocks[name].path}: only_with or together_with has the unknown input '{unknown[0]}'")
     return made
 
 
