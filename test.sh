@@ -39,7 +39,7 @@ harness_env=".venv-harness${own:-}"
 workers=(-n auto --maxprocesses=8 --dist worksteal)
 cd "$CHECKOUT"
 prepare_environment "$harness_env" tests/requirements-harness.txt \
-  "torch, aiohttp, mlperf_loadgen, numpy, onnx, pytest, scipy, sklearn.datasets, sklearn.metrics, xdist" &
+  "torch, mlperf_loadgen, numpy, onnx, pytest, scipy, sklearn.datasets, sklearn.metrics, xdist" &
 preparing=$!
 trap wait EXIT # nothing goes on behind a failure
 prepare_environment "$test_env" tests/requirements.txt \
