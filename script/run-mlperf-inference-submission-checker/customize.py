@@ -15,7 +15,6 @@ GATE_TAGS = "check,mlperf,submission"
 PLACES = {"DIR": "CM_MLPERF_INFERENCE_SUBMISSION_DIR"}
 HINT = f"hint: cm run script --tags={GATE_TAGS} --submission_dir=DIR --version=v6.1"
 MAPPING_FILE = "model_mapping.json"
-GATE_KEYS = tuple(f"CM_MLPERF_SUBMISSION_{word}" for word in ("IS_ACCEPTED", "RESULT_COUNT", "VERDICT"))
 
 REFUSED = {
     "skip_compliance": "the submission checker cannot skip checks",

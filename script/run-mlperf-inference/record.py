@@ -14,6 +14,7 @@ from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION, threads_in_all
 from crowdperf.logs.layout import RunPaths
 from crowdperf.logs.rates import CHOSEN_ORIGIN, KEPT_ORIGIN, why_not_judged, why_not_judged_alone
 from crowdperf.logs.user_conf import conf_rows
+from crowdperf.rules.benchmarks import record_of
 
 from .matrix import RunSpec
 from .outcome import FinishedRun
@@ -67,7 +68,7 @@ def record_input(run: FinishedRun, paths: RunPaths, begun: Begun, passed_on: Map
     settings = {name: value for name, value in mapping(result.get("run")).items() if name not in PLACES}
     files = (paths.result_json, paths.run_json, paths.user_conf, paths.summary_log, paths.detail_log)
     return {
-        "name": f"{spec.model}/{spec.scenario.value}/{spec.mode.value}",
+        "name": run_name(spec, result),
         "request": request(spec, settings, begun, passed_on),
         "folder_input": "results_dir",
         "attachments": {} if begun.given_conf is None else {ATTACHED_CONF: begun.given_conf},
@@ -85,6 +86,13 @@ def record_input(run: FinishedRun, paths: RunPaths, begun: Begun, passed_on: Map
         "outcome": outcome(run),
         "files": [path.name for path in (*files, paths.accuracy_json)],
     }
+
+
+def run_name(spec: RunSpec, result: Mapping[str, Any]) -> str:
+    """What runs are compared by. Networks of users have one name, so that the file tells them apart."""
+    digests = mapping(result.get("model_sha256")).values() if record_of(spec.model).recipes.is_own else ()
+    model = "-".join([spec.model, *(str(one)[:8] for one in digests)])
+    return f"{model}/{spec.scenario.value}/{spec.mode.value}"
 
 
 def request(spec: RunSpec, settings: Mapping[str, Any], begun: Begun, passed_on: Mapping[str, Any]) -> dict[str, Any]:

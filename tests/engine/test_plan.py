@@ -88,9 +88,6 @@ HOOK_THAT_DECIDES = """
 """
 
 
-HOOK_THAT_FINDS = HOOK_THAT_DECIDES.replace("CM_KIND", "CM_NAME_FOUND")
-
-
 def test_a_condition_after_a_hook_is_not_known_yet(home: TemporaryHome) -> None:
     home.recipe("get-a")
     home.recipe(

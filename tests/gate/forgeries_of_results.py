@@ -18,7 +18,6 @@ from crowdperf.gate.documents import TextFile
 from crowdperf.gate.log_view import log_view
 
 SYSTEM = re.compile("box-1")
-FORGED_BUILD = "2026-07-24T17:39:47.375459"
 ANSWER_TESTS = ("TEST06", "TEST07", "TEST09")
 LANGUAGE = ("llama2-70b-99.9", "gpt-oss-120b")
 

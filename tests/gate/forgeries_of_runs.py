@@ -84,20 +84,6 @@ def _offline_of_eight_machines() -> Change:
     )
 
 
-def _all_latencies(run: str, divisor: int) -> Change:
-    """Every latency of a SingleStream run divided, and the rate that follows from the mean multiplied."""
-
-    def change(root: Path) -> None:
-        path = root / detail(run)
-        keys = r"result_\S+_latency_ns|early_stopping_latency_\ws"
-        text = re.sub(rf'(?<="key": ")({keys})", "value": (\d+)',
-                      lambda found: f'{found[1]}", "value": {int(found[2]) // divisor}',
-                      path.read_text(encoding="utf-8"))  # fmt: skip
-        replace(path, text)
-
-    return change
-
-
 def figures() -> Iterator[Mutation]:
     """Figures that do not follow from the others."""
     text = "Samples per second: "

@@ -1,6 +1,7 @@
 """run-mlperf-inference tells the engine how each of its runs is made again, and what must come out."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -132,3 +133,16 @@ def test_a_record_that_cannot_be_written_is_told_and_spoils_nothing(
     record.write(access, run, tmp_path, record.begin(tmp_path, run.spec), {})
     assert "this run has no record, so it cannot be reproduced: disk full" in capsys.readouterr().out
     assert (calls[0]["action"], calls[0]["folder"]) == ("record", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("model", "digests", "name"),
+    [
+        ("own-onnx", {"model": "0123456789abcdef"}, "own-onnx-01234567/Offline/performance"),
+        ("own-prompts", {}, "own-prompts/Offline/performance"),
+        ("digits", {"model": "0123456789abcdef"}, "digits/Offline/performance"),
+    ],
+)
+def test_networks_of_users_are_told_apart_by_their_files(model: str, digests: dict[str, str], name: str) -> None:
+    spec: Any = SimpleNamespace(model=model, scenario=matrix.Scenario.OFFLINE, mode=matrix.Mode.PERFORMANCE)
+    assert record.run_name(spec, {"model_sha256": digests}) == name
