@@ -116,5 +116,7 @@ def earlier_benchmarks(official: str) -> Mapping[str, str]:
 
 def recipe_tags(part: str) -> Mapping[str, str]:
     """By benchmark the tags of the recipe for a part: model, dataset or preprocessed; "" where it has none."""
-    known = (one for one in RECORDS.values() if not one.is_default and one.generation is None)
+    known = (
+        one for one in RECORDS.values() if not one.is_default and one.generation is None and not one.recipes.is_own
+    )
     return {one.name: getattr(one.recipes, part) for one in known}

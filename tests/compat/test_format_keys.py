@@ -665,7 +665,7 @@ INPUT: dict[str, Case] = {
     "only_with": Case(
         {"type": "whole", "only_with": "size=3"},
         True,
-        told("it counts only with --size=3"),
+        told("which counts only with --size=3"),
         around={"input_mapping": {"size": "CM_X"}},
         inputs={"size": "1"},
     ),

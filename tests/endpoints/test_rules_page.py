@@ -21,7 +21,7 @@ def test_the_page_has_each_rule_in_its_words():
 def test_the_page_has_the_numbers_of_the_edition():
     text, edition = PAGE.read_text(encoding="utf-8"), read_edition()
     assert f"1 to 32 | {edition.floor_s(32, is_agentic=False):g} s" in text
-    assert f"above | {edition.floor_s(33, is_agentic=False):,g} s; of agentic" in text
+    assert f"above | {edition.floor_s(33, is_agentic=False):,g} s, of agentic" in text
     assert f"models {edition.floor_s(33, is_agentic=True):,g} s" in text
     assert text.count(CHECKER_VERSION) == 2
     assert edition.read_on in text

@@ -397,7 +397,7 @@ def test_the_note_names_the_file_that_is_newer_than_the_entry(packed: TemporaryH
     path = packed.repo / NUMBERS
     path.write_text("# new\n")
     os.utime(path, (time.time() + 60,) * 2)
-    assert f"; {NOTE} ({NUMBERS} is newer), --renew rebuilds it" in notes(packed, "get,model")
+    assert f", {NOTE} ({NUMBERS} is newer), --renew rebuilds it" in notes(packed, "get,model")
 
 
 def test_a_recipe_that_imports_nothing_of_the_packages_has_the_digest_of_its_own_files(packed: TemporaryHome) -> None:

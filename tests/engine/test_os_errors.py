@@ -13,9 +13,9 @@ from recipe_engine.rules.errors import StoreError
     ("code", "path", "message", "hint"),
     [
         (errno.ENOSPC, "/x/y", "cannot write /x/y: No space left on device", "cm gc cache -f"),
-        (errno.EDQUOT, "/x/y", "cannot write /x/y: Disk quota exceeded", "or choose a folder on another disk"),
+        (errno.EDQUOT, "/x/y", "cannot write /x/y: Disk quota exceeded", "Or choose a folder on another disk"),
         (errno.ENOSPC, None, "cannot write standard output or a file: No space left on device", "cm gc cache"),
-        (errno.EACCES, "/x/y", "cannot use /x/y: Permission denied; / belongs to ", "use a writable folder"),
+        (errno.EACCES, "/x/y", "cannot use /x/y: Permission denied, / belongs to ", "use a writable folder"),
         (errno.EROFS, "/x/y", "cannot use /x/y: Read-only file system", "CROWDPERF_CACHE"),
         (errno.EMFILE, "/x/y", "/x/y: Too many open files (EMFILE)", "ulimit -n"),
         (errno.ENAMETOOLONG, "/x/y", "/x/y: File name too long (ENAMETOOLONG)", "shorter name"),
@@ -43,7 +43,7 @@ def test_in_a_cache_its_owner_is_named(tmp_path: Path) -> None:
     assert made.message.startswith(f"cannot write to the cache {tmp_path} of ")
     assert "choose your own cache: export CROWDPERF_CACHE=" in made.hint
     full = store_error(OSError(errno.ENOSPC, "No space left on device", str(tmp_path / "entry" / "file")))
-    assert "or choose a cache on another disk: export CROWDPERF_CACHE=" in full.hint
+    assert "Or choose a cache on another disk: export CROWDPERF_CACHE=" in full.hint
 
 
 def test_a_write_names_the_file_and_on_a_full_disk_the_size_that_it_needs() -> None:

@@ -14,7 +14,7 @@ from crowdperf.rules.app_names import APP_RECIPE, app_names
 from crowdperf.rules.backends import default_backend
 from crowdperf.rules.benchmarks import record_of
 
-MODELS = app_names(recipe_meta(APP_RECIPE)).models
+MODELS = [name for name in app_names(recipe_meta(APP_RECIPE)).models if not record_of(name).recipes.is_own]
 BY_HAND = {
     "resnet50": "get-dataset-imagenet-val",
     "llama2-70b-99.9": "get-dataset-mlperf-text",

@@ -514,7 +514,7 @@ def test_a_file_with_the_right_checksum_is_not_downloaded_again_and_a_wrong_one_
         (
             {"CM_DOWNLOAD_CHECKSUM": hashlib.md5(DATA).hexdigest()},
             "md5",
-            "over http, where it can be changed in transit",
+            "over http, which can be changed in transit",
         ),
         ({"CM_DOWNLOAD_SHA256": SHA256}, "sha256", ""),
     ],

@@ -71,7 +71,7 @@ def test_a_few_pictures_of_ones_own_are_taken_and_not_registered_as_imagenet(hoo
     answer, env = call(hook_input, photos, **NAMED)
     assert answer == {"return": 0}
     assert (env["CM_DATASET_SIZE"], env["CM_MLPERF_DATA_REGISTERED_AS"]) == ("2", "")
-    assert "2 of your own pictures, not the 50,000 of ImageNet" in capsys.readouterr().out
+    assert "2 other pictures, not the 50,000 of ImageNet" in capsys.readouterr().out
     listed = write_copy(tmp_path / "listed", 3)
     assert call(hook_input, listed, **NAMED)[1]["CM_DATASET_SIZE"] == "3"
 
@@ -182,7 +182,7 @@ def test_downloaded_images_and_their_labels_come_into_one_folder(tmp_path):
 def test_archives_with_other_contents_are_refused(tmp_path):
     assemble = program("get-dataset-imagenet-val", "assemble_dataset")
     unpacked = archives(tmp_path / "unpacked", 7)
-    with pytest.raises(assemble.AssemblyError, match=r"hold 7 images and 1 val\.txt; wanted: 8 and 1"):
+    with pytest.raises(assemble.AssemblyError, match=r"contain 7 images and 1 val\.txt; wanted: 8 and 1"):
         assemble.assemble(unpacked, tmp_path / "imagenet", 8)
     (unpacked / "labels" / "val.txt").write_text("ILSVRC2012_val_00000001.JPEG 1\n", encoding="utf-8")
     with pytest.raises(assemble.AssemblyError, match="no label for 6 of the images"):

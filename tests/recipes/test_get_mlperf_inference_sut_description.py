@@ -80,10 +80,10 @@ def test_a_remark_is_added_to_the_notes_once() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "words"),
     [
-        ("cooling", "TBD", "says nothing"),
-        ("cooling", "unknown", "says nothing"),
-        ("cooling", "none", "says nothing"),
-        ("host_networking", "TBD", "says nothing"),
+        ("cooling", "TBD", "is not an answer"),
+        ("cooling", "unknown", "is not an answer"),
+        ("cooling", "none", "is not an answer"),
+        ("host_networking", "TBD", "is not an answer"),
         ("status", "sold", "allowed: available; preview; rdi"),
         ("system_type", "phone", "allowed: datacenter"),
         ("accelerators_per_node", "N/A", "is not a whole number"),

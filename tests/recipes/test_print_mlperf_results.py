@@ -127,7 +127,7 @@ def test_an_accuracy_target_is_printed_with_its_verdict(inside, call):
     metric = {"name": "acc", "value": 75.92, "target": 75.695, "upper_limit": None, "passed": True}
     (run / "accuracy.json").write_text(json.dumps({"metrics": [metric]}))
     text = call()["text"]
-    assert "accuracy=75.920%, good=37960, total=50000 (Threshold = 75.695; acc PASSED)" in text
+    assert "accuracy=75.920%, good=37960, total=50000 (Threshold = 75.695, acc PASSED)" in text
     assert "accuracy: [PASSED] acc: 75.920 (Threshold=75.695)" in text
 
 
@@ -137,7 +137,7 @@ def test_a_line_with_several_scores_is_printed_once(inside, call):
     score = partial(Score, upper_limit=None, is_passed=True, line=line, evidence=None)
     scores = (score(name="ROUGE1", value=42.5, target=42.1), score(name="ROUGE2", value=19.9, target=19.7))
     text = summaries._scores_text(scores)
-    assert text == f"{line} (Threshold = 42.100; ROUGE1 PASSED, Threshold = 19.700; ROUGE2 PASSED)"
+    assert text == f"{line} (Threshold = 42.100, ROUGE1 PASSED, Threshold = 19.700, ROUGE2 PASSED)"
 
 
 def test_an_accuracy_run_without_log_or_score_says_so(inside, call):

@@ -51,6 +51,7 @@ def test_what_has_to_be_given_is_asked_for_before_anything_is_made(
     ours: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str, door: str
 ) -> None:
     monkeypatch.delenv("HF_TOKEN", raising=False)
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")  # behind one nobody looks whether servers can be reached
     command = f"cm run script --quiet --tags={door}{model}"
     i = cmind.cli.parse(shlex.split(command)[1:])["cm_input"]
     with working_folder(tmp_path):

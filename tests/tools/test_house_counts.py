@@ -50,7 +50,7 @@ def test_the_counts_of_a_made_house(tmp_path: Path, package: str) -> None:
     found: dict[str, Any] = json.loads(done.stdout)
     where = found.pop("where")
     assert found == {
-        "roots on a path (folders that hold a package)": 1,
+        "roots on a path (folders that contain a package)": 1,
         "roots of mypy_path": 2,
         "*-lib recipes": 1,
         "dependency entries of *-lib recipes": 2,

@@ -99,4 +99,4 @@ def test_a_folder_without_a_picture_is_refused_with_the_command_that_takes_one(t
     done = snapshot("compare", tmp_path, tmp_path)
     assert done.returncode == 1 and "tools/snapshot.py take --checkout=FOLDER" in done.stderr
     done = snapshot("take", f"--checkout={tmp_path}", f"--out={tmp_path / 'out'}")
-    assert done.returncode == 1 and "no checkout of crowdperf" in done.stderr
+    assert done.returncode == 1 and "is not a checkout of crowdperf" in done.stderr

@@ -74,14 +74,16 @@ cm reproduce script RESULT [--check_only | --plan] [--yes] [--tolerance=PERCENT]
   --output_dir=FOLDER         folder for the new results
   --tolerance=PERCENT         allowed difference of the results (default: 10)
 
-cm diff script A B [-v] [--tolerance=PERCENT] [--exit_code] [--max_slowdown=PERCENT [--junit=FILE] [--markdown=FILE]]
+cm diff script A B [-v] [--tolerance=PERCENT] [--exit_code]
+   [--max_slowdown=PERCENT [--junit=FILE] [--markdown=FILE]]
    Compares two results, or folders of results: metrics first, then the differences.
 
   -v                          also minor differences, with the origin of each value
   --tolerance=PERCENT         results that differ by less are equal (default: 10)
   --exit_code                 exit code 1 when anything differs
-  --max_slowdown=PERCENT      judge B: exit code 0 not slower, 1 slower by more, 2 inconclusive. Folders with several
-                              runs of one name, or A1,A2,A3, are repeats, whose spread counts
+  --max_slowdown=PERCENT      judge B: exit code 0 not slower, 1 slower by more, 2 inconclusive.
+                              Folders with several runs of one name, or A1,A2,A3, are repeats,
+                              whose spread counts
   --junit=FILE --markdown=FILE    the verdicts for a pipeline and for a pull request
   --out=json                  every difference in full
 

@@ -175,7 +175,7 @@ def read_registry(own: Path | None = None, *, shipped: Path = SHIPPED) -> Regist
             sheet, wrong = read_sheet(path, shown, known)
             sheets[path.parent.name, names[path.stem]] = sheet
             problems += wrong
-    for record in (record for record in RECORDS.values() if record.generation is None):
+    for record in (one for one in RECORDS.values() if one.generation is None and not one.recipes.is_own):
         for scenario in scenarios_of(record.names[0]):
             sheets.setdefault((record.name, scenario), {CPU: usual_entry(record)})
     custom: dict[str, CustomSystem] = {}
