@@ -305,7 +305,7 @@ def test_an_entry_that_cannot_be_right_is_named(tmp_path: Path, changes: dict, s
 
 @pytest.mark.parametrize(
     ("channels", "rate", "samples", "said"),
-    [(2, 16_000, 2000, "2 channels"), (1, 8000, 1000, "8000 Hz"), (1, 16_000, 1200, "holds 1200 samples")],
+    [(2, 16_000, 2000, "2 channels"), (1, 8000, 1000, "8000 Hz"), (1, 16_000, 1200, "has 1200 samples")],
 )
 def test_a_wav_file_of_another_kind_is_refused(
     tmp_path: Path, channels: int, rate: int, samples: int, said: str
@@ -324,5 +324,5 @@ def test_a_list_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
 
 
 def test_a_waveform_too_short_for_its_features_is_refused_before_the_run() -> None:
-    with pytest.raises(HarnessError, match="at least 257"):
+    with pytest.raises(HarnessError, match="fewer than 257"):
         rnnt.open_model(ModelFacts(config=TINY)).preprocess([np.zeros(200, np.float32)])

@@ -57,7 +57,7 @@ def test_prompts_alone_are_made_without_torch_and_no_accuracy_run_takes_them(mad
     assert model.prompts(dataset.load([3]))[0].expected is None
     with pytest.raises(HarnessError, match=r"48 of 48 samples in .* have no reference answer") as caught:
         _ = dataset.answers
-    assert "cm run script --tags=get,dataset,smollm2;" in caught.value.hint
+    assert "cm run script --tags=get,dataset,smollm2." in caught.value.hint
 
 
 def test_the_score_is_of_equal_answers_common_beginnings_and_words(made):

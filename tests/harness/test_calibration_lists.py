@@ -43,7 +43,9 @@ def test_the_first_list_is_the_default() -> None:
     assert official_list("imagenet") != official_list("imagenet", "cal_image_list_option_2.txt")
 
 
-@pytest.mark.parametrize(("dataset", "name", "known"), [("imagenet", "x.txt", "option_1"), ("cnndm", "", "has: none")])
+@pytest.mark.parametrize(
+    ("dataset", "name", "known"), [("imagenet", "x.txt", "option_1"), ("cnndm", "", "Lists of cnndm: none")]
+)
 def test_an_unknown_list_is_refused_with_those_there_are(dataset: str, name: str, known: str) -> None:
     with pytest.raises(HarnessError, match=known):
         official_list(dataset, name)

@@ -59,7 +59,7 @@ def test_samples_without_a_reference_are_for_performance_runs_only(tmp_path: Pat
     assert (dataset.count, dataset.without_answers, dataset.load([1])[0].reference) == (2, 1, None)
     with pytest.raises(HarnessError, match=r"1 of 2 samples in .*samples.jsonl have no reference answer") as raised:
         require_answers(dataset, "get,dataset,mlperf-text,_llama3.1-8b")
-    assert "cm run script --tags=get,dataset,mlperf-text,_llama3.1-8b;" in str(raised.value.hint)
+    assert "cm run script --tags=get,dataset,mlperf-text,_llama3.1-8b." in str(raised.value.hint)
     with pytest.raises(HarnessError, match="which an accuracy run needs"):
         _ = dataset.references
     require_answers(open_dataset(write(tmp_path, {"tokens": [1], "reference": ""})), "get,dataset")

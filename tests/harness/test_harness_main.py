@@ -15,10 +15,10 @@ METRIC = {"name": "throughput", "value": 123456.789, "unit": "samples/s", "highe
 @pytest.mark.parametrize(
     ("metric", "latency", "reasons", "line"),
     [
-        (METRIC, LATENCY, [], f"throughput 123457 samples/s, VALID; {LABEL}"),
-        (METRIC, LATENCY, ["a", "b"], f"throughput 123457 samples/s, INVALID (a; b); {LABEL}"),
+        (METRIC, LATENCY, [], f"throughput 123457 samples/s, VALID, {LABEL}"),
+        (METRIC, LATENCY, ["a", "b"], f"throughput 123457 samples/s, INVALID (a; b), {LABEL}"),
         (None, None, [], "500 samples answered, VALID"),
-        (None, LATENCY, ["too short"], f"INVALID (too short); {LABEL}"),  # a stream without an estimate
+        (None, LATENCY, ["too short"], f"INVALID (too short), {LABEL}"),  # a stream without an estimate
     ],
 )
 def test_the_line_gives_the_figure_with_its_unit_or_the_samples_answered(

@@ -120,7 +120,7 @@ def test_samples_without_references_are_measured_and_not_scored(root: Path, tmp_
     given = {"dataset_path": str(tmp_path), "output_dir": str(tmp_path / "run")}
     refused = run_harness(tmp_path / "a", text_request(root, "llama3.1-8b", mode="accuracy", **given))
     assert refused.code != 0 and "have no reference answer, which an accuracy run needs" in refused.stderr
-    assert "cm run script --tags=get,dataset,mlperf-text,_llama3.1-8b;" in refused.stderr
+    assert "cm run script --tags=get,dataset,mlperf-text,_llama3.1-8b." in refused.stderr
     measured = run_harness(tmp_path / "b", text_request(root, "llama3.1-8b", scenario="Offline", **SHORT, **given))
     assert measured.code == 0, measured.stderr
 

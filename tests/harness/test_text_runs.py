@@ -159,5 +159,5 @@ def test_the_other_scenarios_run_too(root: Path, scenario: str, mode: str) -> No
 def test_a_backend_that_runs_networks_is_refused_before_anything_is_opened(root: Path) -> None:
     _, ended = run(root, backend="null")
     assert ended.code == 2
-    assert "backend null cannot run parrot: it runs networks on tensors; supported backends: " in ended.stderr
+    assert "backend null cannot run parrot: it runs networks on tensors (supported backends: " in ended.stderr
     assert not (ended.folder / "result.json").exists()

@@ -105,7 +105,7 @@ def test_a_copy_of_the_other_form_is_refused(inside, hook_input):
     env = {**env_of(way="given"), "CM_DATASET_CRITEO_FOLDER": folder}
     done = run_script(ALIAS, inside, env)
     assert done.returncode != 0
-    assert "use the variation _multihot" in done.stderr and "Traceback" not in done.stderr
+    assert "Use the variation _multihot" in done.stderr and "Traceback" not in done.stderr
 
 
 def test_a_copy_without_the_files_is_refused(inside, hook_input, tmp_path):
