@@ -105,7 +105,7 @@ def _write_table(rows: list[dict[str, Any]], path: Path) -> None:
         columns = pandas.Index(list(rows[0]), dtype=object)
         pandas.DataFrame([list(row.values()) for row in rows], columns=columns, dtype=object).to_pickle(path)
     elif path.suffix == ".parquet":
-        import pyarrow  # type: ignore[import-not-found]
+        import pyarrow
         from pyarrow import parquet
 
         parquet.write_table(pyarrow.Table.from_pylist(rows), path)
