@@ -31,9 +31,9 @@ h3 { font-size: 1rem; margin: 1.4rem 0 .5rem; } p { margin: .5rem 0; max-width: 
 table { border-collapse: collapse; font-size: .93rem; } caption { padding-bottom: .3rem; text-align: left; }
 th, td { border-bottom: 1px solid var(--soft); padding: .35rem .8rem; text-align: left; vertical-align: top; }
 th:first-child, td:first-child { padding-left: .4rem; }
-thead th { background: var(--shade); font-size: .87rem; white-space: nowrap; } tbody th { font-weight: 600; }
-td.number, th.number { font-variant-numeric: tabular-nums; text-align: right; white-space: nowrap; }
-.tight { width: 100%; } .tight thead th { white-space: normal; }
+thead th { background: var(--shade); font-size: .87rem; } tbody th { font-weight: 600; }
+td.number, th.number { font-variant-numeric: tabular-nums; text-align: right; } td.number { white-space: nowrap; }
+.tight { width: 100%; }
 td.code { font-family: ui-monospace, monospace; font-size: .82rem; }
 .good { color: var(--good); font-weight: 600; } .bad { color: var(--bad); font-weight: 600; }
 table.facts { max-width: 60rem; table-layout: fixed; width: 100%; } .facts th, .facts td { overflow-wrap: anywhere; }
