@@ -5,7 +5,7 @@
 
 Writes two repositories of recipes (variations, conditions, dependencies, versions; every recipe has an entry in the
 cache, made by the engine's own store) to a temporary folder, and measures whole ``cm`` processes. Small and big take
-turns in each round, so that a busy machine hits both alike; beside the wall time stands the CPU time, which other
+turns in each round, so that a busy machine hits both alike; next to the wall time is the CPU time, which other
 processes disturb less.
 
 a. the first index of the big repository: under 15 s;

