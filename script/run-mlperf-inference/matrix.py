@@ -14,6 +14,7 @@ from crowdperf.rules.benchmarks import RECORDS, model_of, record_of
 from crowdperf.rules.names import TARGETS, ExecutionMode, Mode, Scenario
 from crowdperf.rules.prompt_settings import PROMPT_INPUTS, URL, PromptSettings
 from crowdperf.rules.query_counts import LONGEST_TEST_S, fewest_queries
+from crowdperf.rules.record import OwnModel
 from crowdperf.rules.rounds import current_scenarios, scenarios_of
 from crowdperf.rules.run_settings import (
     NUMBERS,
@@ -208,7 +209,7 @@ def _misfits(config: Config, prompts: PromptSettings, known: AppNames) -> list[s
         if is_given and not config.run_id:
             problems.append(f"--{name}: only allowed with --run_id")
     recipes = record_of(config.model).recipes
-    problems += _foreign_inputs(config) + (_own_model_problems(config) if recipes.is_own else [])
+    problems += _foreign_inputs(config) + (_own_model_problems(config, recipes.own) if recipes.own else [])
     for name in () if recipes.is_own else ("dataset_path", "model_path"):
         is_fixed = recipes.is_fixed
         if name in config.options and (config.source != DEFAULT_SOURCE or is_fixed):
@@ -219,22 +220,25 @@ def _misfits(config: Config, prompts: PromptSettings, known: AppNames) -> list[s
     return problems + _unused_targets(config.targets, config.scenarios)
 
 
+OWN_MODELS = tuple((record, record.recipes.own) for record in RECORDS.values() if record.recipes.own)
+"""What users bring: each record with how it is chosen and what it needs."""
+
+
 def _foreign_inputs(config: Config) -> list[str]:
     """A problem for each input that only another model of the user has."""
-    found = {}
-    for record in RECORDS.values():
-        own = record.recipes.own
-        for name in own.inputs if own and record.name != config.model else ():
-            found[name] = f"--{name}: only supported for {record.title} (--{own.needs} without --model)" if own else ""
-    return [text for name, text in found.items() if name in config.options]
+    return [
+        f"--{name}: only supported for {record.title} (--{own.needs} without --model)"
+        for record, own in OWN_MODELS
+        for name in own.inputs
+        if record.name != config.model and name in config.options
+    ]
 
 
-def _own_model_problems(config: Config) -> list[str]:
+def _own_model_problems(config: Config, own: OwnModel) -> list[str]:
     """A problem for each input that a model of the user cannot have."""
-    own = record_of(config.model).recipes.own
     problems = []
-    needed = own.needs.partition("=")[0] if own else ""
-    if own and needed in PATHS and needed not in config.options:
+    needed = own.needs.partition("=")[0]
+    if needed in PATHS and needed not in config.options:
         problems.append(f"--model={config.model}: an input is missing, add --{own.needs}")
     if "dataset_path" in config.options:
         problems.append("--dataset_path: your own model gets its samples with --inputs or --prompts")
@@ -259,9 +263,8 @@ def _model_of(values: Any, known: AppNames, problems: Problems) -> str:
     if values.is_given("model"):
         return one_model(values, known, problems)
     suffix = "" if values["model_path"] is None else values["model_path"].suffix
-    for record in RECORDS.values():
-        own = record.recipes.own
-        if own and ((suffix and suffix == own.suffix) or any(values[name] is not None for name in own.chosen_by)):
+    for record, own in OWN_MODELS:
+        if (suffix and suffix == own.suffix) or any(values[name] is not None for name in own.chosen_by):
             return record.name
     return one_model(values, known, problems)
 
