@@ -95,9 +95,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture(scope="session", autouse=True)
 def imports_of_a_text_are_found_once() -> Iterator[None]:
     """Hooks look through the sources of this checkout in each call, because a process has one; here it has hundreds."""
-    digests = importlib.import_module("recipe_engine.disk.digests")
+    packages = importlib.import_module("recipe_engine.disk.packages")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(digests, "imports_of", functools.cache(digests.imports_of))
+        patch.setattr(packages, "imports_of", functools.cache(packages.imports_of))
         yield
 
 

@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 from helpers import CHECKOUT, TemporaryHome, uid_of
 from recipe_engine.actions.cache_report import verify_action
-from recipe_engine.disk import digests
-from recipe_engine.disk.digests import TICK_NS, Library, imports_of, recipe_digest, words_of
+from recipe_engine.disk import packages
+from recipe_engine.disk.digests import TICK_NS, recipe_digest
+from recipe_engine.disk.packages import Library, imports_of, words_of
 from recipe_engine.provenance.lock import lock_action
 from recipe_engine.provenance.lockfile import LockMismatch
 from recipe_engine.rules.errors import MetaError, NotFound
@@ -269,13 +270,13 @@ def test_what_is_known_is_not_read_again(root: Path, monkeypatch: pytest.MonkeyP
     folder, read = recipe(root, customize="import pkg.files\n"), []
     age()
     first = library(root).used(folder)
-    plain = digests.read_regular
+    plain = packages.read_regular
 
     def noting(path: Any) -> bytes:
         read.append(str(path))
         return plain(path)
 
-    monkeypatch.setattr(digests, "read_regular", noting)
+    monkeypatch.setattr(packages, "read_regular", noting)
     assert library(root).used(folder) == first
     assert read == []
     (root / NUMBERS).write_text("whole = float\n")

@@ -5,6 +5,8 @@ bring script and cache automations with the same UIDs as ours; CM's index keeps 
 first and does not say so. ``home_of`` refuses to work in the wrong order, ``use_action`` puts this repository first.
 """
 
+from __future__ import annotations
+
 import contextlib
 import io
 import json

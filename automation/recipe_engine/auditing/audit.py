@@ -15,8 +15,8 @@ from typing import Any
 
 from ..actions.adapter import Home, show
 from ..actions.run import parse_query_input
-from ..disk.digests import Library
 from ..disk.metadata import CM_NAMES, SCRIPT_AUTOMATION_UID, file_text, meta_files, read_meta, recipe_texts
+from ..disk.packages import Library
 from ..disk.repos import RepoInfo
 from ..rules.amounts import counted
 from ..rules.env import INPUT_TO_ENV

@@ -2,5 +2,5 @@
 
 In order, each module imports only earlier ones and earlier packages:
 
-files, entries, locks, metadata, digests, repos, store.
+files, entries, locks, metadata, digests, packages, repos, store.
 """

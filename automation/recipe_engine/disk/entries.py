@@ -4,6 +4,8 @@
 and of each declared file the size, the time and the SHA-256. Each file is parsed here and nowhere else.
 """
 
+from __future__ import annotations
+
 import contextlib
 import importlib
 import os

@@ -4,6 +4,8 @@
 action pass through it, so code below may let an ``OSError`` go up.
 """
 
+from __future__ import annotations
+
 import contextlib
 import errno
 import json

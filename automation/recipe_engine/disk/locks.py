@@ -8,6 +8,8 @@ A removed folder goes into ``.trash`` first, under a name of its own: it is gone
 leaves only trash. A process that deletes it holds a lock on it, and others that empty the trash leave it alone.
 """
 
+from __future__ import annotations
+
 import contextlib
 import json
 import logging

@@ -5,6 +5,8 @@ The metadata is in ``_cm.yaml`` and ``_cm.json``, else ``meta.yaml``. ``_base: "
 recipe's own (cmind 4.2.0, ``process_meta_for_inheritance``). A start that finds no change (repos.py) reads none of it.
 """
 
+from __future__ import annotations
+
 import json
 import os
 from collections.abc import Iterator, Sequence

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ..rules.env import ValueRule
 from ..rules.errors import MetaError, VariationError
@@ -33,7 +33,6 @@ from ..rules.schema import parse_recipe
 from .digests import (
     TICK_NS,
     UNTRUSTED_NS,
-    Library,
     TimedIndex,
     Times,
     Used,
@@ -48,6 +47,7 @@ from .files import not_waiting, sha256_of, utc_seconds
 
 if TYPE_CHECKING:
     from .metadata import RecipeRow
+    from .packages import Library
 
 logger = logging.getLogger(__name__)
 
@@ -95,14 +95,14 @@ class RepoInfo(Frozen):
         )
 
 
-class Folder(NamedTuple):
+class Folder(Frozen):
     """One folder of ``script/``: what it is, and the times of the files, or else its own, that tell when it changes."""
 
     row: RecipeRow
     times_ns: Times
 
 
-class MetaPlace(NamedTuple):
+class MetaPlace(Frozen):
     """Where the metadata of a recipe is in the last part of the file: offset and size in bytes, and its CRC-32.
 
     ``file_name`` is the file of the recipe that it was read from.
@@ -253,7 +253,7 @@ def _offsets(texts: Iterable[bytes]) -> Iterator[int]:
 def _row_text(name: str, folder: Folder, place: MetaPlace) -> bytes:
     row = folder.row
     fields = (row.alias, row.uid, row.tags, row.variations, row.sort, row.is_cached)
-    return json.dumps([row.error, name, len(folder.times_ns), fields, place]).encode() + b"\n"
+    return json.dumps([row.error, name, len(folder.times_ns), fields, list(vars(place).values())]).encode() + b"\n"
 
 
 def _words_text(rows: Iterable[RecipeRow], offsets: Iterable[int]) -> bytes:
@@ -327,7 +327,7 @@ class RecipeSource:
         self._roots = [repo.path for repo in repos]
         self._repos = {str(repo.path): repo for repo in repos}
         self._recipes: dict[str, Recipe] = {}
-        self._packages: dict[Path, str] = {}
+        self._packages: dict[str, str] = {}
         self._libraries: dict[str, Library] = {}
         self._digests: dict[tuple[str, str], str] = {}
         self._file_digests: dict[Path, str] = {}
@@ -356,12 +356,13 @@ class RecipeSource:
                 found = read_meta(entry.path, self._roots)
                 meta, name = as_json(found.values), found.name
             recipe = parse_recipe(meta, entry.path, entry.repo_path, name)
-            repo = self._repos.get(str(entry.repo_path))
+            root = str(entry.repo_path)
+            repo = self._repos.get(root)
             if repo:
                 rules = {"values": repo.values, "has_strict_inputs": repo.has_strict_inputs}
-                if repo.path not in self._packages:
-                    self._packages[repo.path] = repo.packages
-                recipe = recipe._replace(packages=self._packages[repo.path], **rules)
+                if root not in self._packages:
+                    self._packages[root] = repo.packages
+                recipe = recipe._replace(packages=self._packages[root], **rules)
             self._recipes[key] = recipe
         return self._recipes[key]
 
@@ -383,6 +384,8 @@ class RecipeSource:
             return Used("", (), recipe_stamp(recipe.path))
         root = str(recipe.repo_path)
         if root not in self._libraries:
+            from .packages import Library  # here, because most repositories have no packages
+
             name = index_name().replace("recipes", "library") + f"-{crc32(os.fsencode(root)):08x}.txt"
             self._libraries[root] = Library(recipe.repo_path, recipe.packages, self._index_folder / name, self._maker)
         try:
@@ -452,6 +455,7 @@ def used_digests(repo_path: Path, asked: Mapping[str, Sequence[str]]) -> dict[st
     """
     from ..rules.configure import resolve_variations
     from .metadata import as_json, read_mapping, read_meta
+    from .packages import Library
 
     repo = RepoInfo(repo_path, "", "", python=read_mapping(repo_path / "cmr.yaml").get("python"))
     if not repo.packages:

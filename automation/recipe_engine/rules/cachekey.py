@@ -9,6 +9,8 @@ same version, because each hands it on in the same env keys. When a later step r
 the run starts over with the bounds of both (``Backtrack``); when nothing suits both, ``VersionConflict`` names them.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple

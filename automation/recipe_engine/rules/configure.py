@@ -8,6 +8,8 @@ The variations are those asked for first, then aliases, bases and defaults; unli
 one dynamic variation are refused (there the second is silently ignored).
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 

@@ -19,6 +19,8 @@ everything else, ``"`` and ``$?`` too      the same text
 =========================================  =====================================================================
 """
 
+from __future__ import annotations
+
 import copy
 import fnmatch
 import re

@@ -15,7 +15,6 @@ from .frozen import Frozen
 from .model import Recipe, Request, RunOptions
 from .query import BOUND_KEYS, VersionRange, nearest, parse_query, split_words
 from .schema import both_overrides, is_yes
-from .spelling import meant
 
 if TYPE_CHECKING:
     from .input_types import WrongValue
@@ -138,7 +137,7 @@ def _own_names(recipe: Recipe) -> dict[str, str]:
 
 def with_own_names(recipe: Recipe, request: Request) -> Request:
     """The request with the recipe's own names in the place of ``aliases``; of several for one input the last counts."""
-    names = _own_names(recipe)
+    names = _own_names(recipe) if request.inputs else {}
     if names.keys().isdisjoint(request.inputs):
         return request
     own: dict[str, Any] = {}
@@ -155,6 +154,10 @@ def unknown_inputs(recipe: Recipe, inputs: Iterable[str], action: str = "run") -
     known = flags | declared_inputs(recipe) | set(ACTION_FLAGS.get(action, ())) | set(recipe.unused_inputs)
     known |= _own_names(recipe).keys()
     names = [name for name in map(str, inputs) if name not in known and name not in recipe.refused_inputs]
+    if not names:
+        return []
+    from .spelling import meant  # here, because most calls spell all names right
+
     return [UnknownInput(name, "" if name.startswith(NO_CONTAINER) else meant(name, known)) for name in names]
 
 
@@ -238,9 +241,13 @@ def remarks_on_handles(
         name: f"{recipe.id.alias}: --{flags.get(name, 'adr')}.{name}: no recipe has a dependency called {name}"
         for name in unknown
     }
+    if not unknown:
+        return explained
+    from .spelling import meant
+
     right = {name: near for name in unknown if (near := meant(name, known))}
     if not right:
-        rows = below() if unknown else ()
+        rows = below()
         return [*explained, *(f"{texts[name]}, so it has no effect{_names_text(name, rows)}" for name in unknown)]
     renamed = {
         key: {right.get(name, name): changes for name, changes in inputs[key].items()}

@@ -5,6 +5,8 @@ that it does not know, as CM does; the audit finds such keys. tests/compat/test_
 ``LIVE_KEYS``.
 """
 
+from __future__ import annotations
+
 from collections.abc import Collection, Mapping
 
 from .conditions import KINDS

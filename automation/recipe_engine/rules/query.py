@@ -5,6 +5,8 @@ that is wanted; ``-_word`` or ``_-word`` a variation that must not be chosen. Ve
 what is known of all registered recipes without reading their files: enough to select one.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase

@@ -11,6 +11,8 @@ A text is secret when
 login and still is one, and a weak password such as ``ubuntu`` is not searched for in other values.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

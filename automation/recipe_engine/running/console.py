@@ -6,6 +6,8 @@ A wrong answer never counts as an answer: the question is asked again, and refus
 an exception; one that comes while a child process is being started waits until the child can be ended with the run.
 """
 
+from __future__ import annotations
+
 import contextlib
 import os
 import re

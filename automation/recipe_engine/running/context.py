@@ -4,9 +4,10 @@ A context lives for one step. It changes its own env and state and nothing else,
 (effects.py does); what leaves the step is computed at the end, so an error or a skip leaves no trace in the caller.
 """
 
+from __future__ import annotations
+
 import contextlib
 import os
-import shlex
 import stat
 import struct
 import sys
@@ -137,9 +138,11 @@ def with_own_places(recipe: Recipe, request: Request, top_folder: str) -> Reques
     absolute = {name: _absolute(path, recipe.inputs[name].kind, top_folder) for name, path in paths.items()}
     for name, path in absolute.items():
         if kind := special_kind(path):
+            from shlex import quote  # here, because a cached call needs it for nothing else
+
             raise RequestError(
                 f"{recipe.id.alias}: --{name}={path} is {kind}, allowed: a regular file or a folder",
-                hint=f"save it as a file: cat {shlex.quote(path)} > FILE, then --{name}=FILE" if kind == PIPE else "",
+                hint=f"save it as a file: cat {quote(path)} > FILE, then --{name}=FILE" if kind == PIPE else "",
             )
     if absolute:
         request = request._replace(inputs={**request.inputs, **absolute})

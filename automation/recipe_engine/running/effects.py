@@ -4,6 +4,8 @@
 share and decide (engine.py), what one of them knows (context.py) and the order of things (step.py) act through here.
 """
 
+from __future__ import annotations
+
 import logging
 import os
 from collections.abc import Iterator, Sequence

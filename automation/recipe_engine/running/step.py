@@ -5,6 +5,8 @@ dependencies, postprocess, post dependencies. Of one that the cache serves only 
 Dependencies are whole requests again. A run and a plan go through the same lines, with other effects (effects.py).
 """
 
+from __future__ import annotations
+
 import time
 from collections.abc import Mapping
 from pathlib import Path
