@@ -17,7 +17,7 @@ from crowdperf.kit.file_locks import file_lock
 from crowdperf.logs.layout import ResultsPaths, make_run_id
 from crowdperf.rules.app_names import APP_RECIPE, app_names, recipe_meta
 
-from . import basis, matrix, repeats, resume, session, sessionfile
+from . import basis, loads, matrix, repeats, resume, session, sessionfile
 
 HINT = "hint: cm help script run-mlperf-inference lists the inputs and their values"
 PLANNED_RUN_ID = "planned-run"
@@ -79,6 +79,9 @@ def plan(i):
         config = read_config(i)
         specs = matrix.matrix(config)
         repeats.require_baseline(i["values"], specs)
+        if (load := loads.several(i["values"])) is not None:
+            base = loads.point_inputs(i["input"], i["meta"]["input_mapping"], load[0])
+            return {"return": 0, "runs": list(loads.planned(base, *load))}
         settings, paths = former_folder(config, i["input"])
         if paths is not None:
             file = sessionfile.SessionFile(paths, surroundings(i, config), settings)
@@ -104,6 +107,8 @@ def preprocess(i):
         repeats.require_baseline(i["values"], matrix.matrix(config))
     except matrix.ConfigError as error:
         return failure(error, HINT)
+    if loads.several(i["values"]) is not None:
+        return with_verdict(i, *sweep(i, config))
     settings, former = former_folder(config, i["input"])
     try:
         paths = former or new_paths(config)
@@ -115,11 +120,29 @@ def preprocess(i):
         answer = repeats.make(i, i["meta"]["input_mapping"], paths.folder, print)
     else:
         answer = one_call(i, config, paths, settings, is_new=former is None)
+    return with_verdict(i, answer, paths.folder)
+
+
+def with_verdict(i, answer: dict, folder: Path) -> dict:
+    """CM's answer, after a comparison of the results in a folder with the baseline, if there is one."""
     if answer["return"] or i["values"]["baseline"] is None:
         return answer
-    judged = repeats.judge(i["values"], paths.folder)
+    judged = repeats.judge(i["values"], folder)
     i["state"]["mlperf_comparison"] = judged
     return {**answer, **judged}
+
+
+def sweep(i, config: matrix.Config) -> tuple[dict, Path]:
+    """Runs a sweep over the load. Returns CM's answer and the sweep's folder."""
+    load = loads.several(i["values"])
+    assert load is not None
+    name = config.run_id or make_run_id(datetime.now(timezone.utc), config.model, load[0], config.device)
+    base = session.without_secrets(loads.point_inputs(i["input"], i["meta"]["input_mapping"], load[0]))
+    text = loads.sweep_text(name, base, *load, i["values"]["repeats"] or 1)
+    answer = loads.make(i["automation"].cmind.access, config.results_folder / name, text)
+    i["state"].update(answer.get("new_state") or {})
+    i["env"]["CM_MLPERF_RESULTS_RUN_PATH"] = str(config.results_folder / name)
+    return {name: answer[name] for name in ("return", "error") if name in answer}, config.results_folder / name
 
 
 def one_call(i, config: matrix.Config, paths: ResultsPaths, settings: dict | None, *, is_new: bool) -> dict:

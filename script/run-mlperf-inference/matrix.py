@@ -26,6 +26,7 @@ from crowdperf.rules.run_settings import (
     misplaced_inputs,
 )
 
+from . import loads
 from .reading import (
     ALL,
     ConfigError,
@@ -290,18 +291,23 @@ def parse_config(values: Any, known: AppNames) -> Config:
     prompts = prompts.with_default_server(backend)
     precision = values["precision"] or default_precision(backend)
     is_finding = values["find"] is True
+    load = loads.read_load(values, has_prompts=model == loads.MODEL, problems=problems)
     config = Config(
         model=model,
         backend=backend,
         device=device,
         precision=PRECISION_ALIASES.get(precision, precision),
         source=values["source"],
-        scenarios=_wanted_scenarios(values["scenario"], model, problems),
+        scenarios=load.scenarios or _wanted_scenarios(values["scenario"], model, problems),
         modes=_modes(values, model, problems, is_finding=is_finding),
         execution_mode=ExecutionMode.FAST if values["fast"] else ExecutionMode(values["execution_mode"]),
         results_folder=values["results_dir"],
-        options=_options(values, device, problems) | ({URL: prompts.endpoint} if prompts.endpoint else {}),
-        targets={name: values[name] for name in TARGET_INPUTS if values[name] is not None},
+        options={
+            **_options(values, device, problems),
+            **({URL: prompts.endpoint} if prompts.endpoint else {}),
+            **load.options,
+        },
+        targets={**{name: values[name] for name in TARGET_INPUTS if values[name] is not None}, **load.targets},
         resume=resume_rule(values["resume"]),
         run_id=folder_name("run_id", values["run_id"], problems),
         is_rerun=values["rerun"] is True,

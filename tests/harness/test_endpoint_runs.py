@@ -152,3 +152,42 @@ def test_a_server_that_dies_for_good_ends_the_run(root: Path, url: str) -> None:
     assert ended.code == 1 and "the endpoint answered none of the last 100 requests" in ended.stderr, ended.stderr
     assert "harness: hint: check the server's log" in ended.stderr, "no hint of this machine"
     assert not (ended.folder / "result.json").exists()
+
+
+def own_prompts(folder: Path, url: str, **changes: object):
+    """Run two prompts of a user against the stub, without a tokenizer."""
+    data = folder / "data"
+    data.mkdir(parents=True)
+    (data / "samples.jsonl").write_text('{"text": "w1 w2 w3"}\n{"text": "w4 w5"}\n')
+    facts = {"is_synthetic": False, "max_tokens": 8, "has_fixed_length": False, "limits": None}
+    (data / "dataset.json").write_text(json.dumps(facts))
+    endpoint = {"url": url, "model": None, "api": None, "key_variable": None}
+    text = {"endpoint": endpoint, **changes.pop("text", {})}  # type: ignore[dict-item]
+    content = parrot_request(
+        folder, model="own-prompts", backend="endpoint", text=text, dataset_path=str(data), model_info_path=None,
+        output_dir=str(folder / "run"), **SHORT, **changes,
+    )  # fmt: skip
+    return run_harness(folder / "call", content)
+
+
+def test_a_number_in_flight_of_own_prompts_is_streamed_and_timed_by_the_client(tmp_path: Path, url: str) -> None:
+    ended = own_prompts(tmp_path, f"{url}/ttft_ms=20,tpot_ms=4/v1", text={"max_in_flight": 2}, target_qps=200)
+    assert ended.code == 0, ended.stderr
+    text = ended.result["text"]
+    assert text["engine"]["streamed"]["value"] is True and text["engine"]["counts"]["peak_in_flight"] == 2
+    assert text["times_from"] == "the client's clock, from sending the request"
+    assert text["ttft_ms"]["p50"] >= 20 and text["tpot_ms"]["p50"] >= 4 and text["e2e_ms"]["p50"] >= 20 + 7 * 4
+    tally = text["tally"]
+    lasted_s = tally["tokens_out"] / text["tokens_per_second"]
+    assert text["requests_per_second"] == pytest.approx(tally["completed"] / lasted_s)
+    mean_prompt = text["input_tokens_per_second"] / text["requests_per_second"]
+    assert 2 <= mean_prompt <= 3  # as the server counted them: 3 and 2 tokens
+
+
+def test_own_prompts_without_a_number_in_flight_are_whole_answers_without_times(tmp_path: Path, url: str) -> None:
+    ended = own_prompts(tmp_path, f"{url}/v1", target_qps=200)
+    assert ended.code == 0, ended.stderr
+    text = ended.result["text"]
+    assert text["engine"]["streamed"]["value"] is False
+    assert (text["ttft_ms"], text["e2e_ms"], text["times_from"]) == (None, None, None)
+    assert text["requests_per_second"] > 0

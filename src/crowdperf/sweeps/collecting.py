@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from crowdperf.kit.csv_cells import csv_text
+from crowdperf.kit.numbers import quantity
 from crowdperf.kit.terminal import aligned
 from crowdperf.kit.text_documents import part
 from crowdperf.kit.whole_file import read_object
@@ -17,12 +18,17 @@ from crowdperf.sweeps.states import PointStatus, status
 FORMAT = 1
 RESULTS_FILE = "results.json"
 TOKEN_COLUMNS = {
-    "ttft_p50_ms": ("ttft_ms", "p50"),
-    "ttft_p99_ms": ("ttft_ms", "p99"),
-    "tpot_p50_ms": ("tpot_ms", "p50"),
-    "tpot_p99_ms": ("tpot_ms", "p99"),
+    "requests_per_s": ("Requests/s", "requests_per_second"),
+    "input_tokens_per_s": ("Input tokens/s", "input_tokens_per_second"),
+    "output_tokens_per_s": ("Output tokens/s", "tokens_per_second"),
+    "ttft_p50_ms": ("TTFT p50, ms", "ttft_ms", "p50"),
+    "ttft_p99_ms": ("TTFT p99, ms", "ttft_ms", "p99"),
+    "tpot_p50_ms": ("TPOT p50, ms", "tpot_ms", "p50"),
+    "tpot_p99_ms": ("TPOT p99, ms", "tpot_ms", "p99"),
+    "e2e_p50_ms": ("End-to-end p50, ms", "e2e_ms", "p50"),
+    "e2e_p99_ms": ("End-to-end p99, ms", "e2e_ms", "p99"),
 }
-"""Columns of a language model's times, and where `text` of results.json has them; LoadGen has none in Offline."""
+"""Columns of a language model's rates and times: heading, and where `text` of results.json has the value."""
 SHOWN_STATES = (State.FAILED, State.INVALID, State.INTERRUPTED, State.LOST, State.CANCELLED)
 """States that a summary gives the reason of."""
 
@@ -31,8 +37,8 @@ SHOWN_STATES = (State.FAILED, State.INVALID, State.INTERRUPTED, State.LOST, Stat
 class Figures:
     """One scenario of a point. metric: name, value, unit, higher_is_better; None without a performance run.
 
-    accuracy: name, value, target, passed of each score. latency: by percentile, as in results.json. tokens: the times
-    to the first token and per token after it, by TOKEN_COLUMNS, of a language model. is_search: the metric is a target
+    accuracy: name, value, target, passed of each score. latency: by percentile, as in results.json. tokens: rates and
+    times of a language model, by TOKEN_COLUMNS. is_search: the metric is a target
     that was found, and no measurement.
     """
 
@@ -68,9 +74,9 @@ class Row:
         return float(first.metric["value"])
 
 
-def token_times(text: Mapping[str, Any]) -> dict[str, float]:
-    """The times to the first token and per token after it, in ms, by TOKEN_COLUMNS; empty where there are none."""
-    found = {name: part(text, *places) for name, places in TOKEN_COLUMNS.items()}
+def token_values(text: Mapping[str, Any]) -> dict[str, float]:
+    """The rates and times of a language model, by TOKEN_COLUMNS. Empty for others."""
+    found = {name: part(text, *places) for name, (_, *places) in TOKEN_COLUMNS.items()}
     return {name: float(value) for name, value in found.items() if isinstance(value, int | float)}
 
 
@@ -88,7 +94,7 @@ def figures_of(results: Mapping[str, Any]) -> Iterator[Figures]:
             accuracy=tuple(scores),
             latency=performance.get("latency") or {},
             is_passed=bool(scenario["passed"]),
-            tokens=token_times(performance.get("text") or {}),
+            tokens=token_values(performance.get("text") or {}),
         )
 
 
@@ -238,27 +244,33 @@ def varied_text(point: PlannedPoint) -> str:
     return ", ".join(words + ([f"repeat {point.repeat}"] if point.repeat > 1 else [])) or "base"
 
 
-def _times_text(figures: Figures) -> str:
-    times = [f"{name[:4].upper()} {name[5:8]} {value:.3g} ms" for name, value in figures.tokens.items()]
-    return f", {', '.join(times)}" if times else ""
+def token_columns(rows: Sequence[Row]) -> list[str]:
+    """The names of TOKEN_COLUMNS of which any row has a value."""
+    return [name for name in TOKEN_COLUMNS if any(name in each.tokens for row in rows for each in row.figures)]
 
 
 def _figure_text(row: Row) -> str:
-    found = [
-        f"{each.metric['value']:.6g} {each.metric['unit']}{_times_text(each)}" for each in row.figures if each.metric
-    ]
+    found = [f"{each.metric['value']:.6g} {each.metric['unit']}" for each in row.figures if each.metric]
     return "; ".join(found) or score_text(row.first)
 
 
 def summary_text(facts: Facts, rows: Sequence[Row]) -> str:
     """The table for a terminal and summary.txt."""
-    head = ("Point", "State", "Figure", "Label", "Time")
+    columns = token_columns(rows)
+    named = [TOKEN_COLUMNS[name][0] for name in columns]
+    labels = {row.label for row in rows}
+    shared = next(iter(labels)) if columns and len(labels) == 1 else ""  # such a table is wide enough
+    head = ("Point", "State", "Figure", *named, *([] if shared else ["Label"]), "Time")
     cells = [
         (
             varied_text(row.point),
             row.status.state.value,
             _figure_text(row) or "-",
-            row.label or "-",
+            *(
+                "; ".join(quantity(one.tokens[name], 3) for one in row.figures if name in one.tokens)
+                for name in columns
+            ),
+            *([] if shared else [row.label or "-"]),
             "-" if row.status.duration_s is None else duration_text(row.status.duration_s),
         )
         for row in rows
@@ -266,9 +278,12 @@ def summary_text(facts: Facts, rows: Sequence[Row]) -> str:
     count = totals(rows)
     said = ", ".join(f"{number} {state}" for state, number in count.items() if state != "points")
     whole = counted(count["points"], "point")
-    lines = [f"{facts.name}: {whole} of {facts.recipe}: {said}", "", *aligned([head, *cells]), ""]
+    lines = [f"{facts.name}: {whole} of {facts.recipe}: {said}", "", *aligned([head, *cells], frozenset(named)), ""]
+    if shared:
+        lines.append(f"label of all points: {shared}")
     if (best := best_of(rows)) is not None:
-        which = f"best point ({best.label})" if best.label else "best valid point"
+        label = "" if shared else f" ({best.label})"
+        which = f"best point{label}" if best.label else "best valid point"
         lines.append(f"{which}: {varied_text(best.point)}: {_figure_text(best)}")
     for row in rows:
         if row.status.state in SHOWN_STATES:

@@ -8,7 +8,17 @@ from crowdperf.kit.html_page import Html, chart, copyable, document, folded, tab
 from crowdperf.kit.numbers import quantity
 from crowdperf.kit.plot import Spread, spread_plot
 from crowdperf.rules.names import counted, duration_text
-from crowdperf.sweeps.collecting import TOKEN_COLUMNS, Facts, Figures, Row, best_of, score_text, totals, varied_text
+from crowdperf.sweeps.collecting import (
+    TOKEN_COLUMNS,
+    Facts,
+    Figures,
+    Row,
+    best_of,
+    score_text,
+    token_columns,
+    totals,
+    varied_text,
+)
 from crowdperf.sweeps.folder import State
 
 MAX_PLOTS = 40
@@ -137,8 +147,8 @@ def _cells(row: Row, best: Row | None, columns: Sequence[str]) -> Iterator[list[
 def _points(rows: Sequence[Row]) -> str:
     """The table of all points, without columns that are empty in all of them."""
     best = best_of(rows)
-    columns = [name for name in TOKEN_COLUMNS if any(name in each.tokens for row in rows for each in row.figures)]
-    named = [f"{name[:4].upper()} {name[5:8]}, ms" for name in columns]
+    columns = token_columns(rows)
+    named = [TOKEN_COLUMNS[name][0] for name in columns]
     start = ("Point", "State", "Best", "Scenario", "Result", "Unit")
     headings = (*start, *named, "Accuracy", "Label", "Node", "Time")
     lines = [line for row in rows for line in _cells(row, best, columns)]

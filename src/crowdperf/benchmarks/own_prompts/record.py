@@ -19,7 +19,7 @@ RECORD = Record(
         model="",
         is_fixed=True,
         own=OwnModel(
-            chosen_by=("prompts", "input_tokens"),
+            chosen_by=("prompts", "input_tokens", "concurrency", "rate"),
             inputs=("prompts", "input_tokens", "output_tokens", "slo"),
             needs="endpoint=http://HOST:PORT/v1",
         ),

@@ -40,6 +40,7 @@ from crowdperf.harness.runner.text_warmup import Plan, warm_up
 from crowdperf.harness.text.engine import EngineRequest, TextEngine
 from crowdperf.harness.text.model import TextModel
 from crowdperf.harness.text.request import TextRequest
+from crowdperf.harness.text.tally import Tally
 from crowdperf.harness.text.tokenizer import end_tokens
 from crowdperf.harness.watch.silence import SILENCE_S, silence_ends, silence_limit_s
 from crowdperf.kit.records import Problem
@@ -101,6 +102,12 @@ class TextParts:
         return self.generation.has_token_latencies and self.config.scenario is not Scenario.OFFLINE
 
     @property
+    def is_timed(self) -> bool:
+        """Whether the client's clock measures tokens: with prompts of the user and a fixed number in flight."""
+        is_chosen = self.rules.recipes.is_own and self.request.max_in_flight is not None
+        return is_chosen and self.generation.has_token_latencies and not self.needs_first
+
+    @property
     def request(self) -> TextRequest:
         """The user's choices for the engine."""
         return self.config.text or TextRequest()
@@ -150,6 +157,7 @@ def _open_engine(parts: TextParts, library: PromptLibrary) -> tuple[TextEngine, 
         gpus=config.gpus,
         needs_first=parts.needs_first,
         is_server_believed=parts.rules.recipes.is_own,
+        is_streamed=parts.is_timed,
     )
     return registry.load_engine(config.backend).open_engine(request), threads
 
@@ -209,7 +217,7 @@ def prepared_text(config: RunConfig) -> Iterator[PreparedText]:
         work = TextWork(
             engine=engine, library=library, response_of=parts.model.response, sink=SINK, has_first=parts.needs_first,
             ends=parts.ends, padding=padding_token(parts.facts.folder) if parts.ends else None,
-            is_paced=config.scenario is not Scenario.OFFLINE,
+            is_paced=config.scenario is not Scenario.OFFLINE, is_timed=parts.is_timed,
         )  # fmt: skip
         plan = Plan(
             needs_rate=not config.scenario.is_stream,
@@ -240,21 +248,45 @@ def _in_ms(latencies: Latencies | None) -> Json:
     return {name: value / 1e6 for name, value in found.items()}
 
 
+def _rates(tally: Tally, tokens_per_second: float | None, prompt_tokens: Json) -> dict[str, Json]:
+    """Return answers and tokens of prompts per second. They are to the tokens of answers as their numbers are.
+    prompt_tokens: as a server counted them."""
+    part_of_all = tokens_per_second / tally.tokens_out if tokens_per_second and tally.tokens_out else None
+    tokens_in = prompt_tokens if tally.prompts_without else tally.tokens_in
+    return {
+        "requests_per_second": None if part_of_all is None else tally.completed * part_of_all,
+        "input_tokens_per_second": tokens_in * part_of_all if part_of_all and isinstance(tokens_in, int) else None,
+    }
+
+
+def _times(tally: Tally, log: LoadGenLog, *, is_timed: bool) -> dict[str, Json]:
+    """Return the times of answers, by LoadGen's clock or by the client's."""
+    if is_timed:
+        return {**tally.times.record(), "times_from": "the client's clock, from sending the request"}
+    tokens = log.tokens
+    if tokens is None or tokens.ttft is None:
+        return {"ttft_ms": None, "tpot_ms": None, "e2e_ms": None, "times_from": None}
+    times = {"ttft_ms": tokens.ttft, "tpot_ms": tokens.tpot, "e2e_ms": log.latencies}
+    return {**{name: _in_ms(one) for name, one in times.items()}, "times_from": "LoadGen, from issuing the query"}
+
+
 def _text_record(prepared: PreparedText, log: LoadGenLog) -> dict[str, Json]:
     """Return the key `text` of result.json."""
     parts, limits = prepared.parts, limits_of(prepared.parts.config, prepared.parts.generation)
     tokens, has_rate = log.tokens, log.metric is not None and log.metric.metric.higher_is_better
+    tally, engine = prepared.work.tally, prepared.work.engine.record()
+    tokens_per_second = None if tokens is None else tokens.per_second
     return {
-        "tokens_per_second": None if tokens is None else tokens.per_second,
+        "tokens_per_second": tokens_per_second,
         "samples_per_second": log.metric.value if has_rate and log.metric is not None else None,
-        "ttft_ms": None if tokens is None else _in_ms(tokens.ttft),
-        "tpot_ms": None if tokens is None else _in_ms(tokens.tpot),
+        **_rates(tally, tokens_per_second, part(engine, "counts", "prompt_tokens")),
+        **_times(tally, log, is_timed=parts.is_timed),
         "limits": None if limits is None else asdict(limits),
         "problems": list(_problems(prepared)),
-        "tally": prepared.work.tally.record(),
+        "tally": tally.record(),
         "sampling": asdict(parts.sampling),
         "end_tokens": list(parts.ends),
-        "engine": dict(prepared.work.engine.record()),
+        "engine": dict(engine),
     }
 
 

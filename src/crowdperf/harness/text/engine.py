@@ -66,13 +66,15 @@ class Finish(enum.Enum):
 class Answer:
     """A finished answer. tokens: the new ones only; with the end token where the engine gives it. text: what the engine
     or server said, None where it gives tokens only. skipped: pieces of a stream that could not be read: such a run is
-    INVALID. counted: how many of the tokens count, where that is fewer than came (a server says that it made fewer)."""
+    INVALID. counted: how many of the tokens count, where that is fewer than came (a server says that it made fewer).
+    sent_s: when the engine sent the request to a server, in seconds of time.monotonic(), None for other engines."""
 
     tokens: Tokens
     finish: Finish
     text: str | None = None
     skipped: int = 0
     counted: int | None = None
+    sent_s: float | None = None
 
 
 class Listener(Protocol):
@@ -99,7 +101,8 @@ class EngineRequest:
     """What to open. sampling: the benchmark's. text: what the user decides. threads, cores: of the CPU, for engines on
     this machine. gpus: device indices, empty for device cpu. longest_prompt: tokens. folder: that of the run, where an
     engine may leave what it wrote. needs_first: whether first tokens are measured, so that whole answers are no use.
-    is_server_believed: a server counts the tokens of its answers where there is no tokenizer."""
+    is_server_believed: a server counts the tokens of its answers where there is no tokenizer. is_streamed: answers come
+    as streams even if LoadGen measures no first tokens."""
 
     facts: ModelFacts
     sampling: Sampling
@@ -115,6 +118,7 @@ class EngineRequest:
     gpus: tuple[int, ...] = ()
     needs_first: bool = True
     is_server_believed: bool = False
+    is_streamed: bool = False
 
 
 class TextEngine(Protocol):

@@ -4,11 +4,15 @@ No request is lost: issued = completed + failed, or the run is INVALID and says 
 LoadGen as an answer of 0 tokens, which LoadGen counts as an error, so that the run ends.
 """
 
+from __future__ import annotations
+
 import threading
+from array import array
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
+from math import ceil
 
 from crowdperf.harness.text.engine import OTHER_FAILURE, Answer
 from crowdperf.logs.run_log import Json
@@ -70,6 +74,35 @@ def lengths_record(lengths: Mapping[int, int]) -> dict[str, Json]:
     }
 
 
+@dataclass(slots=True)
+class ClientTimes:
+    """What the client's clock measured of each answer, in ms: from sending the request to the first token, per token
+    after it, and to the end. For Offline, where LoadGen issues everything at once and has none of them."""
+
+    ttft_ms: array[float] = field(default_factory=lambda: array("d"))
+    tpot_ms: array[float] = field(default_factory=lambda: array("d"))
+    e2e_ms: array[float] = field(default_factory=lambda: array("d"))
+
+    def note(self, sent_s: float, first_s: float, ended_s: float, tokens: int) -> None:
+        """Note an answer. Times: of time.monotonic()."""
+        self.ttft_ms.append((first_s - sent_s) * 1000.0)
+        self.e2e_ms.append((ended_s - sent_s) * 1000.0)
+        if tokens > 1:
+            self.tpot_ms.append((ended_s - first_s) * 1000.0 / (tokens - 1))
+
+    def record(self) -> dict[str, Json]:
+        """Return mean and percentiles of each, None without an answer."""
+        return {name: _spread(getattr(self, name)) for name in ("ttft_ms", "tpot_ms", "e2e_ms")}
+
+
+def _spread(values: Sequence[float]) -> Json:
+    if not values:
+        return None
+    ordered = sorted(values)
+    places = {f"p{one}": ordered[ceil(one / 100 * len(ordered)) - 1] for one in _PERCENTILES}
+    return {"mean": sum(ordered) / len(ordered), **places}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
     """How an answer came. is_first_late: its first token was told only with the last; is_whole_at_once: all its tokens
@@ -90,7 +123,7 @@ class Tally:
     their end. padded: answers with tokens behind their end; behind_end: those tokens, which do not count. kinds: failed
     requests by kind. skipped: pieces of streams that could not be read. late_first: answers whose first token was told
     only with the last. at_once: answers that arrived in one piece. began_with: tokens of first pieces. unasked: what
-    was told of requests that were not in flight (any more).
+    was told of requests that were not in flight (any more). times: of streams whose times LoadGen does not measure.
     """
 
     issued: int = 0
@@ -111,6 +144,7 @@ class Tally:
     finishes: Counter[str] = field(default_factory=Counter)
     kinds: Counter[str] = field(default_factory=Counter)
     reasons: dict[str, int] = field(default_factory=dict)
+    times: ClientTimes = field(default_factory=ClientTimes)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def issue(self, prompts: int, tokens: int, without: int) -> None:

@@ -241,6 +241,7 @@ def open_engine(request: EngineRequest) -> EndpointEngine:
                 longest_prompt=request.longest_prompt,
                 needs_first=request.needs_first,
                 is_server_believed=request.is_server_believed,
+                is_streamed=request.is_streamed,
             )
         )
     except BaseException:

@@ -1,6 +1,7 @@
 """One request and its answer as it comes: from pieces of a stream to tokens, and whether all of them came."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 
@@ -23,8 +24,8 @@ class Counts:
     differing: answers whose text has another number of tokens here than the server counted, and the sum of the
     differences (differing_tokens). unsaid: answers without a number of tokens from the server. in_one_read: answers
     of several pieces that were received all at once, as from a buffering proxy. other_starts: answers whose first
-    tokens are not those that were reported first. cached_tokens: of prompts, from a prefix cache. waited: requests
-    that found max_in_flight reached."""
+    tokens are not those that were reported first. cached_tokens: of prompts, from a prefix cache. prompt_tokens: of
+    the prompts of answers, as the server counted them. waited: requests that found max_in_flight reached."""
 
     requests: int = 0
     answered: int = 0
@@ -38,6 +39,7 @@ class Counts:
     in_one_read: int = 0
     other_starts: int = 0
     cached_tokens: int = 0
+    prompt_tokens: int = 0
     peak_in_flight: int = 0
     waited: int = 0
 
@@ -72,6 +74,7 @@ class Exchange:
         self.on_first: Callable[[Tokens], None] = _nothing
         self.on_answer: Callable[[Answer], None] = _nothing
         self.is_reported = False
+        self._sent_s = 0.0
         self._reading = reading
         self._counts = counts
         self._collector = Collector(most_tokens)
@@ -80,6 +83,9 @@ class Exchange:
 
     def call(self, path: str, body: bytes, left_s: float) -> Call:
         """Return the request for the client with the reader of its stream. left_s: until the limit of the request."""
+        self._sent_s = (
+            self._sent_s or time.monotonic()
+        )  # a request that was refused and resent began with its first try
         return Call(
             path=path, body=body, collector=self._collector, first=self._begin, last=self._end,
             timeout_s=max(left_s, 0.001), is_streamed=self._reading.is_streamed,
@@ -142,6 +148,7 @@ class Exchange:
         count = counted(collector, len(tokens))
         require_length(self._finish, count.tokens, collector.most_tokens)
         counts.cached_tokens += collector.usage.cached_tokens or 0
+        counts.prompt_tokens += collector.usage.prompt_tokens or 0
         counts.other_starts += self._first is not None and not np.array_equal(tokens[: len(self._first)], self._first)
         counts.unsaid += count.difference is None
         counts.in_one_read += collector.pieces > 1 and collector.reads == 1
@@ -150,6 +157,7 @@ class Exchange:
         self.is_reported = True
         self.on_answer(
             Answer(
-                tokens=tokens, finish=self._finish, text=text, skipped=collector.skipped, counted=count.tokens
+                tokens=tokens, finish=self._finish, text=text, skipped=collector.skipped, counted=count.tokens,
+                sent_s=self._sent_s,
             )
         )  # fmt: skip

@@ -71,7 +71,8 @@ NOT_STREAMED = "the server does not stream: only whole answers were measured, wi
 class Question:
     """The input of a probe. vocabulary: None if the model's folder has no tokenizer. longest_prompt: in tokens.
     needs_first: whether first tokens are measured. Otherwise whole answers suffice if the server cannot stream.
-    is_server_believed: the server counts tokens without a tokenizer.
+    is_server_believed: the server counts tokens without a tokenizer. is_streamed: streams are preferred to whole
+    answers even so.
     """
 
     endpoint: Endpoint
@@ -81,6 +82,7 @@ class Question:
     longest_prompt: int
     needs_first: bool = True
     is_server_believed: bool = False
+    is_streamed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,7 +240,7 @@ class Prober:
         """Return the form of whole answers and one of them, if no first tokens are measured and the server counts
         tokens in them as in a stream; None otherwise. A stream costs the client up to 100 times more CPU time."""
         question = self._question
-        if question.needs_first or not form.is_streamed:
+        if question.needs_first or question.is_streamed or not form.is_streamed:
             return None
         whole = replace(form, is_streamed=False)
         try:

@@ -1,0 +1,110 @@
+"""The load of a server with the user's prompts: `--concurrency` and `--rate`. One value is a run, several are a sweep.
+
+--concurrency=N   Offline: LoadGen issues all prompts at once, the client keeps N of them in flight (max_in_flight)
+--rate=R          Server: LoadGen issues R prompts per second, at random moments (server_target_qps)
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from crowdperf.call.recipe_calls import PASSED_ON_INPUTS, SCRIPT_AUTOMATION
+from crowdperf.kit.whole_file import write_whole
+from crowdperf.rules.names import Scenario
+
+from .reading import Problems
+
+SCENARIOS = {"concurrency": Scenario.OFFLINE, "rate": Scenario.SERVER}
+"""The inputs, and the scenario of each."""
+MODEL = "own-prompts"
+QUERY, SWEEP = "run,mlperf,inference", "run,mlperf,sweep"
+_OF_SWEEPS = (
+    "results_dir",
+    "run_id",
+    "resume",
+    "rerun",
+    "check",
+    "repeats",
+    "baseline",
+    "max_slowdown",
+    "junit",
+    "markdown",
+)
+"""Inputs that the points do not get: the sweep sets them, or they are about all points together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """What a load sets of a run. scenarios: empty without a load."""
+
+    scenarios: tuple[Scenario, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+    targets: Mapping[str, float] = field(default_factory=dict)
+
+
+def given(values: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
+    """The given inputs of the load with their values."""
+    return {name: values[name] for name in SCENARIOS if values[name]}
+
+
+def read_load(values: Mapping[str, Any], *, has_prompts: bool, problems: Problems) -> Load:
+    """The load of the first value. Notes what is wrong with the inputs. has_prompts: the run has the user's prompts."""
+    found = given(values)
+    if not found:
+        return Load()
+    if len(found) > 1:
+        problems.note("rate", "cannot be combined with --concurrency: omit one of them")
+    name, numbers = next(iter(found.items()))
+    if not has_prompts:
+        problems.note(name, "only supported for your own prompts. Omit --model and give --prompts or --input_tokens")
+    if len(set(numbers)) < len(numbers):
+        problems.note(name, f"found {','.join(f'{one:g}' for one in numbers)!r}; allowed: each value once")
+    scenario = SCENARIOS[name]
+    same = {"concurrency": ("max_in_flight",), "rate": ("server_target_qps", "target_qps", "find")}[name]
+    for other in (*same, "scenario"):
+        if values.is_given(other) and not (other == "scenario" and values[other] == (scenario.value,)):
+            problems.note(name, f"sets --{other} itself ({scenario.value}): omit --{other}")
+    if name == "concurrency":
+        return Load(scenarios=(scenario,), options={"max_in_flight": str(numbers[0])})
+    return Load(scenarios=(scenario,), targets={"server_target_qps": numbers[0]})
+
+
+def several(values: Mapping[str, Any]) -> tuple[str, tuple[str, ...]] | None:
+    """The input of the load with more than one value, and its values as texts."""
+    rows = [(name, tuple(f"{one:g}" for one in numbers)) for name, numbers in given(values).items() if len(numbers) > 1]
+    return rows[0] if rows else None
+
+
+def point_inputs(inputs: Mapping[str, Any], mapping: Mapping[str, str], axis: str) -> dict[str, Any]:
+    """The inputs of a call that all its points have."""
+    left_out = {mapping[name] for name in (axis, *_OF_SWEEPS)}
+    names = [name for name in (*mapping, *PASSED_ON_INPUTS) if mapping.get(name) not in left_out]
+    return {name: inputs[name] for name in names if inputs.get(name)}
+
+
+def planned(base: Mapping[str, Any], axis: str, numbers: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    """The calls of this recipe that the points make."""
+    return ({**base, axis: number, "tags": QUERY, "quiet": True} for number in numbers)
+
+
+def _literal(value: Any) -> Any:
+    """A value of a sweep's file, in which braces are placeholders."""
+    if isinstance(value, Mapping):
+        return {name: _literal(one) for name, one in value.items()}
+    return value.replace("{", "{{").replace("}", "}}") if isinstance(value, str) else value
+
+
+def sweep_text(name: str, base: Mapping[str, Any], axis: str, numbers: tuple[str, ...], n_repeats: int) -> str:
+    """The file of the sweep."""
+    content = {"format": 1, "name": name, "base": _literal(base), "sweep": {axis: list(numbers)}}
+    return json.dumps({**content, "n_repeats": n_repeats}, indent=1) + "\n"
+
+
+def make(access: Callable[[dict[str, Any]], dict[str, Any]], folder: Path, text: str) -> dict[str, Any]:
+    """Runs the sweep whose results are in `folder`, and gives CM's answer. Its file is kept next to the folder."""
+    file = folder.with_name(f"{folder.name}.yaml")
+    write_whole(file, text)
+    call = {"action": "run", "automation": SCRIPT_AUTOMATION, "tags": SWEEP, "quiet": True}
+    return access({**call, "file": str(file), "results_dir": str(folder.parent)})

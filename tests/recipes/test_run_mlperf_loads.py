@@ -1,0 +1,97 @@
+"""run-mlperf-inference: `--concurrency` and `--rate` of the user's prompts, one value and several."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from recipe_loader import RECIPES, input_values, load_recipe, recipe_meta
+
+from crowdperf.rules.app_names import app_names
+from crowdperf.rules.names import Scenario
+
+recipe = load_recipe("run-mlperf-inference")
+META = recipe_meta("run-mlperf-inference")
+MAPPING = META["input_mapping"]
+KNOWN = app_names(recipe_meta("app-mlperf-inference"))
+SERVER = {"endpoint": "http://127.0.0.1:9/v1", "input_tokens": "20"}
+
+
+def env_of(inputs: dict[str, str]) -> dict[str, str]:
+    return {MAPPING[name]: value for name, value in inputs.items()}
+
+
+def config_of(**inputs: str) -> Any:
+    values = input_values("run-mlperf-inference", {"CM_TMP_CURRENT_PATH": "/user", **env_of(SERVER | inputs)})
+    assert values.problems() == []
+    return recipe.matrix.parse_config(values, KNOWN)
+
+
+def test_one_value_is_a_run_of_a_loadgen_scenario() -> None:
+    (run,) = recipe.matrix.matrix(config_of(concurrency="4"))
+    assert (run.model, run.scenario, run.options["max_in_flight"]) == ("own-prompts", Scenario.OFFLINE, "4")
+    (run,) = recipe.matrix.matrix(config_of(rate="2.5"))
+    assert (run.scenario, run.target_qps, run.inputs["target_qps"]) == (Scenario.SERVER, 2.5, "2.5")
+
+
+@pytest.mark.parametrize(
+    ("inputs", "words"),
+    [
+        ({"concurrency": "4", "rate": "2"}, "--rate: cannot be combined with --concurrency"),
+        ({"concurrency": "4,4"}, "--concurrency: found '4,4'; allowed: each value once"),
+        ({"concurrency": "4", "max_in_flight": "8"}, "--concurrency: sets --max_in_flight itself (Offline)"),
+        ({"concurrency": "4", "scenario": "Server"}, "--concurrency: sets --scenario itself (Offline)"),
+        ({"rate": "2", "server_target_qps": "3"}, "--rate: sets --server_target_qps itself (Server)"),
+        ({"rate": "2", "find": "yes"}, "--rate: sets --find itself"),
+        ({"concurrency": "4", "model": "smollm2"}, "--concurrency: only supported for your own prompts"),
+    ],
+)
+def test_loads_that_contradict_other_inputs_are_refused(inputs: dict[str, str], words: str) -> None:
+    with pytest.raises(recipe.matrix.ConfigError) as caught:
+        config_of(**inputs)
+    assert any(words in problem for problem in caught.value.problems), caught.value.problems
+
+
+class Sweeps:
+    """Answers the call of the sweep."""
+
+    def __init__(self) -> None:
+        self.calls: list[dict[str, Any]] = []
+
+    def access(self, request: dict[str, Any]) -> dict[str, Any]:
+        self.calls.append(request)
+        return {"return": 0, "new_state": {"mlperf_sweep": {"points": []}}}
+
+
+@pytest.fixture
+def call(tmp_path: Path, hook_input):
+    def run(cm: Any, hook: str, **inputs: str) -> Any:
+        given = SERVER | {"results_dir": str(tmp_path)} | inputs
+        env = {"CM_TMP_CURRENT_PATH": str(tmp_path), "CM_HOST_OS_TYPE": "linux",
+               "CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "run-mlperf-inference"), **env_of(given)}  # fmt: skip
+        i = hook_input(env, input=given, meta=META, automation=SimpleNamespace(cmind=cm))
+        return getattr(recipe, hook)(i), i
+
+    return run
+
+
+def test_several_values_are_a_sweep_of_runs_with_one_value_each(call, tmp_path: Path) -> None:
+    cm = Sweeps()
+    answer, i = call(cm, "preprocess", concurrency="1,4", run_id="nightly", repeats="3", slo="ttft:1s,tpot:{50}ms")
+    assert answer == {"return": 0} and i["state"]["mlperf_sweep"] == {"points": []}
+    (request,) = cm.calls
+    assert request["tags"] == "run,mlperf,sweep" and request["results_dir"] == str(tmp_path)
+    assert request["file"] == str(tmp_path / "nightly.yaml")
+    content = json.loads((tmp_path / "nightly.yaml").read_text())
+    assert content == {
+        "format": 1, "name": "nightly", "sweep": {"concurrency": ["1", "4"]}, "n_repeats": 3,
+        "base": {**SERVER, "slo": "ttft:1s,tpot:{{50}}ms"},
+    }  # fmt: skip
+
+
+def test_the_plan_of_several_values_has_a_run_for_each(call, tmp_path: Path) -> None:
+    answer, _ = call(Sweeps(), "plan", rate="1,2.5")
+    assert [row["rate"] for row in answer["runs"]] == ["1", "2.5"]
+    assert all(row["tags"] == "run,mlperf,inference" and "results_dir" not in row for row in answer["runs"])
+    assert list(tmp_path.iterdir()) == []
