@@ -1,6 +1,7 @@
 """Counts how the house is built: roots on a path, glue, repetitions, inputs, directions of imports, lines.
 
     .venv-test/bin/python tools/house_counts.py [--checkout=FOLDER] [--json] [--input=batch_timeout_us]
+    .venv-test/bin/python tools/house_counts.py --files    each file, with the kinds of its lines and what it is for
 
 Works on packages that lie in recipe folders and on one package ``src/crowdperf``. Only files are read; what is counted
 stands beside each figure. Lines are all lines of a file.
@@ -242,6 +243,31 @@ def _targets(base: tuple[str, ...], node: ast.ImportFrom) -> Iterator[tuple[str,
         yield from ((alias.name,) for alias in node.names)
 
 
+def file_rows(house: House) -> Iterator[str]:
+    """A line for each Python file, by folder: all lines, blank ones, those of docstrings and imports, the rest, and the
+    first line of its docstring.
+    """
+    yield f"{'lines':>6} {'blank':>6} {'docs':>6} {'import':>6} {'code':>6}  file: what it is for"
+    for path in house.python("script", "src", "automation", "tests"):
+        text = path.read_text(encoding="utf-8")
+        tree, lines = ast.parse(text), text.splitlines()
+        documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+        spans = {"docs": 0, "import": 0}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                spans["import"] += _span(node)
+            elif isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
+                spans["docs"] += _span(node.body[0])
+        counts = [len(lines), sum(not line.strip() for line in lines), *spans.values()]
+        figures = " ".join(f"{count:>6}" for count in [*counts, counts[0] - sum(counts[1:])])
+        purpose = (ast.get_docstring(tree) or "").partition("\n")[0]
+        yield f"{figures}  {path.relative_to(house.checkout)}: {purpose}"
+
+
+def _span(node: ast.stmt) -> int:
+    return (node.end_lineno or node.lineno) - node.lineno + 1
+
+
 def counts_items(checkout: Path, scratch: Path) -> Iterator[tuple[str, Any]]:
     """The part ``counts`` of a picture."""
     for name, value in House(checkout).counts("batch_timeout_us").items():
@@ -256,7 +282,11 @@ def main(words: list[str]) -> int:
     )
     parser.add_argument("--input", action="append", help="an input whose name is looked for, may be repeated")
     parser.add_argument("--json", action="store_true", help="for programs")
+    parser.add_argument("--files", action="store_true", help="each file with its lines and its purpose")
     given = parser.parse_args(words)
+    if given.files:
+        print("\n".join(file_rows(House(given.checkout))))
+        return 0
     found = House(given.checkout).counts(*(given.input or ["batch_timeout_us"]))
     if given.json:
         print(json.dumps(found, indent=1))

@@ -130,6 +130,8 @@ def test_a_tensor_of_text_is_refused_with_its_name(tmp_path: Path) -> None:
         ({"a": ("n", 4), "b": ("n", 4)}, ("n", 4), "", [(4,), (4,)], True, None),
         ({"a": ("n", 4), "b": (4,)}, ("n", 4), "a:2,4", [(2, 4), (4,)], False, 1),
         ({"a": ("n", 4), "b": (4,)}, ("n", 4), "", [(1, 4), (4,)], False, 1),
+        ({"a": ("n", 4), "b": ()}, ("n", 4), "", [(1, 4), ()], False, 1),
+        ({"a": ("n", 4), "b": ("k", 4)}, ("n", 4), "", [(1, 4), (1, 4)], False, 1),
     ],
 )
 def test_the_first_axis_is_the_batch_where_it_can_be(
@@ -295,6 +297,30 @@ def test_a_call_without_a_batch_axis_answers_one_sample(tmp_path: Path) -> None:
     samples = np.ones((2, 8, 4), dtype=np.float32)
     assert np.asarray(model.predict({"model": infer}, {"x": samples})).shape == (2, 8, 3)
     assert seen == [(8, 4), (8, 4)]
+
+
+def test_an_input_without_axes_reaches_the_network_as_an_array() -> None:
+    tensors = [{"name": name, "dtype": "int64", "shape": shape} for name, shape in (("x", [2]), ("rate", []))]
+    model = OwnOnnx({"inputs": tensors, "outputs": tensors[:1], "has_batches": False, "response": "x"})
+    given = {"x": np.ones((3, 2), dtype=np.int64), "rate": np.full(3, 16000, dtype=np.int64)}
+
+    def infer(sample: Any) -> dict[str, Any]:
+        assert isinstance(sample["rate"], np.ndarray)
+        return {"x": sample["x"] * sample["rate"]}
+
+    assert np.asarray(model.predict({"model": infer}, given)).tolist() == [[16000, 16000]] * 3
+
+
+def test_inputs_that_the_network_cannot_answer_are_named() -> None:
+    tensors = [{"name": "x", "dtype": "int64", "shape": [2]}]
+    model = OwnOnnx({"inputs": tensors, "outputs": tensors, "has_batches": True, "response": "x"})
+
+    def infer(_: Any) -> dict[str, Any]:
+        raise RuntimeError("indices element out of data bounds, idx=1")
+
+    with pytest.raises(HarnessError, match=r"cannot answer the inputs x int64\[3, 2\]: indices element.*") as caught:
+        model.predict({"model": infer}, {"x": np.ones((3, 2), dtype=np.int64)})
+    assert "--inputs=FILE.npz" in caught.value.hint
 
 
 def test_model_json_is_one_that_the_harness_reads(tmp_path: Path, inside: Path, hook_input: Any) -> None:

@@ -207,10 +207,10 @@ def own_network(graph: Graph, shapes: Mapping[str, Sequence[int]]) -> OwnNetwork
         problems += [why] if why else []
         inputs.append(GraphTensor(name=tensor.name, dtype=tensor.dtype, shape=shape))
     firsts = [one.shape[0] if one.shape else None for one in inputs]
-    has_batches = all(isinstance(first, str) for first in firsts) or all(first == 1 for first in firsts)
+    is_one = len(set(firsts)) == 1  # open sizes with different names are not all the batch
+    has_batches = is_one and (isinstance(firsts[0], str) or firsts[0] == 1)
     first_of_outputs = [one.shape[0] if one.shape else None for one in graph.outputs]
     has_batches = has_batches and all(isinstance(size, str) or size == 1 for size in first_of_outputs)
-    is_open = has_batches and all(isinstance(first, str) for first in firsts)
     if not has_batches:
         inputs = [_with_first(one, shapes.get(one.name)) for one in inputs]
     open_sizes = [str(one) for one in inputs if any(isinstance(n, str) for n in (one.shape or ())[has_batches:])]
@@ -218,7 +218,7 @@ def own_network(graph: Graph, shapes: Mapping[str, Sequence[int]]) -> OwnNetwork
         problems.append(f"sizes are missing: {', '.join(open_sizes)}")
     if problems:
         listed = ", ".join(map(str, graph.inputs))
-        example = ";".join(f"{one.name}:{_example(one)}" for one in graph.inputs)
+        example = ";".join(f"{one.name}:{_example(one)}" for one in graph.inputs if one.shape != ())
         raise DataError(
             f"the network cannot be measured: {'. '.join(problems)}. Its inputs: {listed}", f"--shape='{example}'"
         )
@@ -226,7 +226,7 @@ def own_network(graph: Graph, shapes: Mapping[str, Sequence[int]]) -> OwnNetwork
         inputs=tuple(_sample(one, has_batches) for one in inputs),
         outputs=tuple(_sample(one, has_batches) for one in graph.outputs),
         has_batches=has_batches,
-        largest_batch=None if is_open else 1,
+        largest_batch=None if has_batches and isinstance(firsts[0], str) else 1,
     )
 
 

@@ -38,14 +38,24 @@ class OwnOnnx:
         """Return the response's output for each sample of the batch."""
         infer = networks["model"]
         if self._has_batches:
-            rows = infer(inputs)[self._output.name]
+            rows = self._answer(infer, inputs)
             return rows if self.response is not None else [np.ascontiguousarray(row) for row in rows]
         count = len(next(iter(inputs.values())))
-        single = [
-            np.ascontiguousarray(infer({name: array[number] for name, array in inputs.items()})[self._output.name])
-            for number in range(count)
-        ]
+        samples = ({name: array[number, ...] for name, array in inputs.items()} for number in range(count))
+        single = [np.ascontiguousarray(self._answer(infer, sample)) for sample in samples]
         return np.stack(single) if self.response is not None else single
+
+    def _answer(self, infer: Infer, inputs: Tensors) -> Array:
+        try:
+            return infer(inputs)[self._output.name]
+        except HarnessError:
+            raise
+        except Exception as error:  # each runtime has its own types
+            shown = ", ".join(f"{name} {array.dtype}{list(array.shape)}" for name, array in inputs.items())
+            message = f"the network cannot answer the inputs {shown}: {error}"
+            raise HarnessError(
+                message, "give inputs that it accepts (random integers are 0 or 1): --inputs=FILE.npz"
+            ) from error
 
     def score(self, responses: Iterable[tuple[int, bytes]], dataset: OwnInputs) -> Score:
         """Return "max_difference", the largest absolute difference from the expected values over all samples."""
