@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION, threads_in_all
+from crowdperf.logs.answer_metrics import values_of
 from crowdperf.logs.layout import RunPaths
 from crowdperf.logs.rates import CHOSEN_ORIGIN, KEPT_ORIGIN, why_not_judged, why_not_judged_alone
 from crowdperf.logs.user_conf import conf_rows
@@ -154,13 +155,9 @@ def outcome(run: FinishedRun) -> dict[str, Any]:
 
 
 def _token_times(result: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Percentiles of TTFT and TPOT, and the tokens per second, of a run that answered prompts."""
-    text = mapping(result.get("text"))
-    for title, key in (("TTFT", "ttft_ms"), ("TPOT", "tpot_ms")):
-        for percentile in ("p50", "p90", "p99"):
-            value = mapping(text.get(key)).get(percentile)
-            if value is not None:
-                yield f"{title} {percentile}", {"value": value, "unit": "ms", "higher_is_better": False}
-    if text.get("tokens_per_second") is not None:
-        rate = {"value": text["tokens_per_second"], "unit": "tokens/s", "higher_is_better": True}
-        yield "tokens per second", rate
+    """Percentiles of TTFT and TPOT, and the tokens per second, of a run that answered prompts. The other metrics
+    follow from these, and would only add false alarms."""
+    for metric, statistic, value in values_of(mapping(result.get("text"))):
+        if metric.title in ("TTFT", "TPOT", "tokens per second") and statistic != "mean":
+            facts = {"value": value, "unit": metric.unit, "higher_is_better": metric.higher_is_better}
+            yield f"{metric.title} {statistic}".strip(), facts

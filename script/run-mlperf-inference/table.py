@@ -7,12 +7,13 @@ from typing import Any
 from crowdperf.kit.numbers import quantity
 from crowdperf.kit.terminal import aligned
 from crowdperf.logs import text_metrics
+from crowdperf.logs.answer_metrics import STATISTICS
 
 from .outcome import score_text, target_text
 from .runsettings import settings_lines
 
 HEADINGS = ("Scenario", "Metric", "Value", "Unit", "LoadGen", "Accuracy", "Score", "Target", "Pass")
-RIGHT_ALIGNED = frozenset(("Value", "Score", "Target", *text_metrics.HEADINGS))
+RIGHT_ALIGNED = frozenset(("Value", "Score", "Target", *STATISTICS))
 ABSENT = "-"
 WIDTH = 100
 """Columns of a terminal that everything fits in."""
@@ -76,7 +77,8 @@ def token_lines(scenarios: Sequence[Mapping[str, Any]]) -> list[str]:
     texts = [(row["scenario"], found) for row in scenarios if (found := (row["performance"] or {}).get("text"))]
     if not texts:
         return []
-    rows = [("Answers", *text_metrics.HEADINGS), *((name, *text_metrics.cells(text)) for name, text in texts)]
+    cells = [(name, *cells) for name, text in texts for cells in text_metrics.metric_rows(text)]
+    rows = [("Answers", *text_metrics.HEADINGS), *cells]
     said = [wrapped(f"{name}: {words}", "  ") for name, text in texts for words in text_metrics.said_of(text)]
     return [*aligned(rows, RIGHT_ALIGNED), *said]
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from crowdperf.logs.rates import better_rate, chosen_rate_text
 from crowdperf.logs.run_log import LATE_REASON, SHORT_REASON
-from crowdperf.logs.text_metrics import answers_text, cells, limits_text, page_part, remarks, story
+from crowdperf.logs.text_metrics import answers_text, limits_text, metric_rows, page_part, remarks, story
 
 LENGTHS = {
     "min": 2, "mean": 60.25, "max": 128, "percentiles": {"50": 64, "90": 128, "99": 128}, "bar_width": 50,
@@ -20,9 +20,16 @@ def text(**changes: object) -> dict[str, Any]:
     return {**values, **changes}
 
 
-def test_figures_are_short_and_a_dash_stands_where_loadgen_measured_nothing() -> None:
-    assert cells(text()) == ("7,950", "4.57", "12.3", "1,234", "4.57", "12.3", "1,234")
-    assert cells(text(ttft_ms=None, tpot_ms=None)) == ("7,950", *["-"] * 6)
+def test_values_are_short_and_a_metric_that_was_not_measured_has_no_row() -> None:
+    rate = ("tokens per second", "7,950", "", "", "")
+    times = [(f"{name}, ms", "5", "4.57", "12.3", "1,234") for name in ("TTFT", "TPOT")]
+    assert list(metric_rows(text())) == [rate, *times]
+    assert list(metric_rows(text(ttft_ms=None, tpot_ms=None))) == [rate]
+    client = {"requests_per_s": 3.0, "itl_ms": SPREAD, "end_to_end_ms": {"p50": 1.0}}
+    assert list(metric_rows(text(client=client))) == [
+        rate, ("requests per second", "3", "", "", ""), *times, ("ITL, ms", *times[0][1:]),
+        ("end-to-end, ms", "-", "1", "-", "-"),
+    ]  # fmt: skip
     assert story(text()) == "TTFT p99 1,234 ms, TPOT p99 1,234 ms"
     assert story(text(ttft_ms=None, tpot_ms=None)) == ""
 
@@ -58,6 +65,18 @@ def test_the_remarks_say_what_was_measured_of_a_server() -> None:
     assert remarks(text()) == [] == remarks(text(end_tokens=[]))
     assert "the model's end token is unknown" in remarks(text(engine=own, end_tokens=[]))[1]
     assert len(remarks(text(engine=own, end_tokens=[2]))) == 1
+
+
+def test_the_remarks_say_what_the_client_measured() -> None:
+    goodput = {"requests_per_s": 2.5, "good": 5, "ttft_limit_ms": 500.0, "tpot_limit_ms": 50.0}
+    client = {"times_from": "send", "ttft_ms": SPREAD, "goodput": goodput}
+    found = remarks(text(ttft_ms=None, client=client, engine={"counts": {"peak_in_flight": 64}}))
+    assert found == [
+        "TTFT, TPOT, ITL and end-to-end were measured by the client, from when it sent each request",
+        "goodput: 5 of 1,600 requests met both limits (TTFT 500 ms and TPOT 50 ms)",
+        "64 requests in flight at the peak",
+    ]
+    assert remarks(text(client={"times_from": "issue", "ttft_ms": SPREAD, "goodput": None})) == []
 
 
 def test_the_remarks_doubt_a_time_per_token_that_is_not_the_servers() -> None:

@@ -15,7 +15,7 @@ from made_results import RESULT, SIGNER, SOURCE, SYSTEM, made
 from crowdperf.store import schema
 from crowdperf.store.exports import write_export
 from crowdperf.store.imports import import_loaded, load
-from crowdperf.store.keys import configuration_key, key_id_of, normal_name, system_key
+from crowdperf.store.keys import configuration_key, key_id_of, log_marks, normal_name, system_key
 from crowdperf.store.model import CurvePoint, Figure, NewResult, Signer
 from crowdperf.store.query import FACETS, SORTS, BadQuery, Filter, Sort
 from crowdperf.store.store import Conflict, NoSuchResult, SameLog, Store, What, Withdrawn
@@ -474,3 +474,11 @@ def test_a_file_of_the_first_version_is_brought_to_this_one(tmp_path: Path) -> N
     with Store.open(path) as second:
         assert second.facets().facets["label"] == (("unofficial", 1),)
         assert second.connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+def test_what_the_client_measured_does_not_hide_a_log_that_is_known() -> None:
+    figures = [Figure(name=name, value=value, unit="ms") for name, value in (("50", 1.0), ("90", 2.0), ("99", 3.0))]
+    marks = log_marks("ab", 7.0, figures)
+    assert len(marks) == 2
+    assert log_marks("ab", 7.0, [*figures, Figure(name="client ITL 50", value=4.0, unit="ms")]) == marks
+    assert log_marks("ab", 7.0, [*figures, Figure(name="TTFT 50", value=4.0, unit="ms")]) != marks

@@ -1,10 +1,11 @@
 """What runs say of answers that are made token by token, the key `text` of result.json: words, tables and plots. Pure.
 
     {"tokens_per_second": 7950.1, "ttft_ms": {"p50": 4.6, "p90": 5.0, "p99": 6.1, ...}, "tpot_ms": {...},
+     "client": {"times_from": "issue", "requests_per_s": 97.3, "itl_ms": {"p50": 4.4, ...}, ...},
      "tally": {"completed": 3348, "lengths": {...}, "finish_reasons": {"stop": 3030, "length": 318}, ...},
      "problems": [], ...}
 
-TTFT: time to the first token. TPOT: time per output token after it. LoadGen has neither in Offline.
+crowdperf/logs/answer_metrics.py defines the metrics.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,11 +16,11 @@ from urllib.parse import urlsplit
 from crowdperf.kit.html_page import bullets, figures, table
 from crowdperf.kit.numbers import quantity
 from crowdperf.kit.text_documents import part
+from crowdperf.logs.answer_metrics import METRICS, STATISTICS, found_of
 from crowdperf.logs.run_log import LoadGenLog
 from crowdperf.rules.names import counted
 
-HEADINGS = ("Tokens/s", "TTFT p50, ms", "p90", "p99", "TPOT p50, ms", "p90", "p99")
-PERCENTILES = ("p50", "p90", "p99")
+HEADINGS = ("Metric", *STATISTICS)
 _ONE_READ_PART, _FEW_FIRST = 0.5, 1.5
 """From where on a time per token is doubtful: this project's choice."""
 _LIMIT_PART = 0.01
@@ -40,12 +41,15 @@ def with_recorded_problems(log: LoadGenLog, result: Mapping[str, Any] | None) ->
     return with_problems(log, [str(one) for one in found]) if isinstance(found, list) else log
 
 
-def cells(text: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the cells below HEADINGS for `text` of a result.json; a dash where LoadGen measured nothing."""
-    rate = text.get("tokens_per_second")
-    values = [text.get(key) or {} for key in ("ttft_ms", "tpot_ms")]
-    spread = [row.get(name) for row in values for name in PERCENTILES]
-    return tuple(quantity(value, 3) for value in (rate, *spread))
+def metric_rows(text: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    """Yield the rows below HEADINGS for `text` of a result.json, of the metrics that were measured."""
+    for metric in METRICS:
+        found = found_of(metric, text)
+        title = f"{metric.title}, ms" if metric.has_spread else metric.title
+        if found is not None:
+            values = [found.get(name) for name in STATISTICS] if metric.has_spread else [found]
+            cells = [quantity(value, 3) for value in values]
+            yield (title, *cells, *[""] * (len(STATISTICS) - len(cells)))
 
 
 def answers_text(text: Mapping[str, Any]) -> str:
@@ -118,7 +122,7 @@ def remarks(text: Mapping[str, Any]) -> list[str]:
         found.append(
             f"{failed}{f' ({kinds})' if kinds else ''}: latencies are not reported, rates are those of the answers"
         )
-    found += [_retried(counts), _slowly_connected(counts), _differing(counts)]
+    found += [*_client_remarks(text, counts), _retried(counts), _slowly_connected(counts), _differing(counts)]
     if counts.get("unsaid"):
         found.append(f"the server did not report the token counts of {counted(counts['unsaid'], 'answer')}")
     if tally.get("tokens_behind_end"):
@@ -127,6 +131,19 @@ def remarks(text: Mapping[str, Any]) -> list[str]:
     if text.get("end_tokens") == [] and not part(text, "sampling", "is_end_ignored") and _has_counts(text):
         found.append("the model's end token is unknown: tokens after the end are counted")
     return [one for one in (*found, *_doubts(text)) if one]
+
+
+def _client_remarks(text: Mapping[str, Any], counts: Mapping[str, Any]) -> Iterator[str]:
+    """Yield from where the client's times count, its goodput, and the most requests that were in flight."""
+    client = text.get("client") or {}
+    if client.get("times_from") == "send" and client.get("ttft_ms") and not text.get("ttft_ms"):
+        yield "TTFT, TPOT, ITL and end-to-end were measured by the client, from when it sent each request"
+    if goodput := client.get("goodput"):
+        limits = f"TTFT {goodput['ttft_limit_ms']:g} ms and TPOT {goodput['tpot_limit_ms']:g} ms"
+        issued = counted(text["tally"]["issued"], "request")
+        yield f"goodput: {goodput['good']:,} of {issued} met both limits ({limits})"
+    if counts.get("peak_in_flight"):
+        yield f"{counted(counts['peak_in_flight'], 'request')} in flight at the peak"
 
 
 def _slowly_connected(counts: Mapping[str, Any]) -> str:
@@ -165,7 +182,7 @@ def said_of(text: Mapping[str, Any]) -> list[str]:
 
 def story(text: Mapping[str, Any]) -> str:
     """Return the latencies in words for one line about a run; empty where LoadGen measured none."""
-    found = [(name, text.get(key)) for name, key in (("TTFT", "ttft_ms"), ("TPOT", "tpot_ms"))]
+    found = [(one.title, found_of(one, text)) for one in METRICS if one.title in ("TTFT", "TPOT")]
     return ", ".join(f"{name} p99 {quantity(row['p99'], 3)} ms" for name, row in found if row)
 
 
@@ -178,9 +195,8 @@ def page_part(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
         return ""
     plots = [(f"Answers by tokens, {name}", _histogram(name, text)) for name, text in rows]
     said = [f"{name}: {words}" for name, text in rows for words in said_of(text)]
-    shown = table(
-        ("Scenario", *HEADINGS), [(name, *cells(text)) for name, text in rows], numbers=range(1, 8), kind="stacked"
-    )
+    cells = [(name, *cells) for name, text in rows for cells in metric_rows(text)]
+    shown = table(("Scenario", *HEADINGS), cells, numbers=range(2, 6), kind="stacked")
     return "\n".join((shown, bullets(said), figures(plots)))
 
 

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from crowdperf.kit.csv_cells import csv_text
 from crowdperf.kit.whole_file import write_bytes_whole
+from crowdperf.logs.answer_metrics import CLIENT, METRICS
 from crowdperf.store.query import Filter, Row, Sort
 from crowdperf.store.store import Store
 
@@ -41,6 +42,9 @@ _LOG, _USER, _STORE, _SYSTEM = (
     "inputs of the run",
     "results database",
     "system record",
+)
+_CLIENT_NAMES = f"What the client measured begins with {CLIENT!r}: " + ", ".join(
+    f"{one.title} ({one.meaning})" for one in METRICS
 )
 TABLES: Mapping[str, tuple[Column, ...]] = {
     "results": (
@@ -80,7 +84,9 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
     ),
     "metrics": (
         Column("result_id", "text", "", "id in the table results", _STORE),
-        Column("name", "text", "", "name of a further metric, such as TTFT 99 (50 is the median latency)", _LOG),
+        Column("name", "text", "",
+               f"name of a further metric, such as TTFT 99 (50 is the median latency). {_CLIENT_NAMES}",
+               "LoadGen log, published table, or the client"),
         Column("value", "number", "column unit", "value of the metric", _LOG),
         Column("unit", "text", "", "unit of value", _LOG),
     ),

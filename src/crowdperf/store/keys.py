@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from crowdperf.kit.canonical_json import canonical_json
+from crowdperf.logs.answer_metrics import CLIENT
 from crowdperf.logs.system_names import plain_name
 from crowdperf.store.model import Configuration, CurvePoint, Figure, System
 
@@ -75,7 +76,8 @@ def log_marks(detail_sha256: object, value: float, figures: Iterable[Figure]) ->
     which stay when another line of the log is edited. () without a log."""
     if not isinstance(detail_sha256, str) or not detail_sha256:
         return ()
-    found = sorted((one.name, float(one.value)) for one in figures if one.unit == "ms")
+    in_log = [one for one in figures if one.unit == "ms" and not one.name.startswith(f"{CLIENT} ")]
+    found = sorted((one.name, float(one.value)) for one in in_log)
     marks = [f"sha256:{detail_sha256}"]
     if len({number for _, number in found}) >= _MIN_LATENCIES:
         marks.append(f"figures:{digest_of([float(value), found])}")

@@ -2,9 +2,12 @@
 is one. Pure; every figure is what `crowdperf.logs` read in the logs.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from crowdperf.kit.text_documents import mapping
+from crowdperf.logs.answer_metrics import client_values_of
 from crowdperf.logs.result_rows import duration_shortage
 from crowdperf.logs.run_facts import RunFacts, Score
 from crowdperf.logs.run_log import Latencies, LoadGenLog
@@ -61,14 +64,17 @@ def _token_figures(log: LoadGenLog) -> Iterator[Figure]:
                 yield Figure(name=f"{name} {percent}", value=value / _NANOSECONDS_PER_MS, unit="ms")
 
 
-def figures_of(performance: RunFacts) -> tuple[Figure, ...]:
-    """The latencies by percent ("0" is the least, "100" the greatest, "mean"), and the figures of tokens."""
+def figures_of(performance: RunFacts, result: Mapping[str, Any]) -> tuple[Figure, ...]:
+    """The latencies by percent ("0" is the least, "100" the greatest, "mean"), the figures of tokens, and what the
+    client measured. result: result.json of the run."""
     found = [Figure(name=one.name, value=one.value, unit=one.unit) for one in performance.latencies]
     log = performance.log
     if log is not None:
         if log.latencies is not None:
             found.append(Figure(name="mean", value=log.latencies.mean_ns / _NANOSECONDS_PER_MS, unit="ms"))
         found += _token_figures(log)
+    measured = client_values_of(mapping(result.get("text")))
+    found += [Figure(name=name, value=value, unit=unit) for name, value, unit in measured]
     return tuple(found)
 
 
@@ -147,7 +153,7 @@ def result_of_runs(runs: Runs) -> NewResult | None:
         valid=shown.is_valid,
         verification=_verification(runs),
         command=command if isinstance(command, str) else "",
-        figures=figures_of(shown),
+        figures=figures_of(shown, runs.documents.result),
         accuracy=_accuracy(runs.accuracy.scores) if runs.accuracy is not None else (),
         files=runs.files,
         curve=(),

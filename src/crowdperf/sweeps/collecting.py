@@ -8,8 +8,8 @@ from typing import Any
 from crowdperf.kit.csv_cells import csv_text
 from crowdperf.kit.numbers import quantity
 from crowdperf.kit.terminal import aligned
-from crowdperf.kit.text_documents import part
 from crowdperf.kit.whole_file import read_object
+from crowdperf.logs.answer_metrics import values_of
 from crowdperf.rules.names import counted, duration_text
 from crowdperf.sweeps.folder import PointFolder, State, SweepFolder
 from crowdperf.sweeps.planning import PlannedPoint
@@ -18,17 +18,17 @@ from crowdperf.sweeps.states import PointStatus, status
 FORMAT = 1
 RESULTS_FILE = "results.json"
 TOKEN_COLUMNS = {
-    "requests_per_s": ("Requests/s", "requests_per_second"),
-    "input_tokens_per_s": ("Input tokens/s", "input_tokens_per_second"),
-    "output_tokens_per_s": ("Output tokens/s", "tokens_per_second"),
-    "ttft_p50_ms": ("TTFT p50, ms", "ttft_ms", "p50"),
-    "ttft_p99_ms": ("TTFT p99, ms", "ttft_ms", "p99"),
-    "tpot_p50_ms": ("TPOT p50, ms", "tpot_ms", "p50"),
-    "tpot_p99_ms": ("TPOT p99, ms", "tpot_ms", "p99"),
-    "e2e_p50_ms": ("End-to-end p50, ms", "e2e_ms", "p50"),
-    "e2e_p99_ms": ("End-to-end p99, ms", "e2e_ms", "p99"),
+    "requests_per_s": ("Requests/s", "requests per second"),
+    "input_tokens_per_s": ("Input tokens/s", "input tokens per second"),
+    "output_tokens_per_s": ("Output tokens/s", "tokens per second"),
+    "goodput_requests_per_s": ("Goodput, requests/s", "goodput"),
+    **{
+        f"{key}_{statistic}_ms": (f"{name[:1].upper()}{name[1:]} {statistic}, ms", f"{name} {statistic}")
+        for key, name in (("ttft", "TTFT"), ("tpot", "TPOT"), ("itl", "ITL"), ("e2e", "end-to-end"))
+        for statistic in ("p50", "p99")
+    },
 }
-"""Columns of a language model's rates and times: heading, and where `text` of results.json has the value."""
+"""Columns of a language model's rates and times: heading, and title with statistic by answer_metrics.py of logs."""
 SHOWN_STATES = (State.FAILED, State.INVALID, State.INTERRUPTED, State.LOST, State.CANCELLED)
 """States that a summary gives the reason of."""
 
@@ -76,8 +76,8 @@ class Row:
 
 def token_values(text: Mapping[str, Any]) -> dict[str, float]:
     """The rates and times of a language model, by TOKEN_COLUMNS. Empty for others."""
-    found = {name: part(text, *places) for name, (_, *places) in TOKEN_COLUMNS.items()}
-    return {name: float(value) for name, value in found.items() if isinstance(value, int | float)}
+    found = {f"{metric.title} {statistic}".strip(): value for metric, statistic, value in values_of(text)}
+    return {name: found[title] for name, (_, title) in TOKEN_COLUMNS.items() if title in found}
 
 
 def figures_of(results: Mapping[str, Any]) -> Iterator[Figures]:

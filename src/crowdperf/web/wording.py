@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from crowdperf.endpoints.findings import TITLES
+from crowdperf.logs.answer_metrics import CLIENT
 from crowdperf.store.curve_bundles import CONTRADICTIONS
 
 LABELS: Final = {
@@ -136,12 +137,17 @@ def system_words(accelerator: str, accelerator_count: int, nodes: int, cpu: str)
     return f"{found}, {nodes} nodes" if nodes > 1 else found
 
 
-TOKEN_TIMES: Final = {"TTFT": "Time to first token", "TPOT": "Time per output token"}
+TOKEN_TIMES: Final = {"TTFT": "Time to first token", "TPOT": "Time per output token", "ITL": "Inter-token latency",
+                      "end-to-end": "Time to the end of the answer"}  # fmt: skip
 
 
 def figure_words(name: str) -> str:
     """A figure's name in words: percentiles are kept as bare numbers, those of tokens behind TTFT or TPOT."""
+    if name.startswith(f"{CLIENT} "):
+        return f"{figure_words(name.removeprefix(f'{CLIENT} '))}, measured by the client"
     kind, _, percent = name.rpartition(" ")
+    if kind in TOKEN_TIMES and percent == "mean":
+        return f"{TOKEN_TIMES[kind]} ({kind}), mean"
     if kind in TOKEN_TIMES and re.fullmatch(_PERCENT, percent):
         return f"{TOKEN_TIMES[kind]} ({kind}) p{percent}"
     if not re.fullmatch(_PERCENT, name):

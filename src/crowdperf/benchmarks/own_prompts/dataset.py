@@ -35,9 +35,10 @@ class OwnPrompt:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OwnPrompts(SamplesOfFile[OwnPrompt]):
-    """The prompts. generation: the record's, with the user's limits."""
+    """The prompts. generation: the record's, with the user's limits. slo: these limits, None if none were given."""
 
     generation: Generation
+    slo: TokenLimits | None
 
 
 def _prompt(row: Any) -> OwnPrompt:
@@ -66,7 +67,10 @@ def open_dataset(folder: Path) -> OwnPrompts:
     path = folder / SAMPLES_FILE
     samples: Sequence[OwnPrompt] = samples_of_lines(path, _prompt, _HINT)
     try:
-        generation = _generation(json.loads((folder / FACTS_FILE).read_text(encoding="utf-8")))
+        facts = json.loads((folder / FACTS_FILE).read_text(encoding="utf-8"))
+        generation = _generation(facts)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise HarnessError(f"cannot read {folder / FACTS_FILE}: {error!r}", _HINT) from error
-    return OwnPrompts(path, tuple(samples), read_facts(folder), generation)
+    return OwnPrompts(
+        path, tuple(samples), read_facts(folder), generation, generation.server if facts["limits"] else None
+    )

@@ -41,6 +41,7 @@ from crowdperf.harness.text.engine import EngineRequest, TextEngine
 from crowdperf.harness.text.model import TextModel
 from crowdperf.harness.text.request import TextRequest
 from crowdperf.harness.text.tally import Tally
+from crowdperf.harness.text.timings import Timings
 from crowdperf.harness.text.tokenizer import end_tokens
 from crowdperf.harness.watch.silence import SILENCE_S, silence_ends, silence_limit_s
 from crowdperf.kit.records import Problem
@@ -52,7 +53,7 @@ from crowdperf.rules.backends import BACKENDS
 from crowdperf.rules.benchmarks import record_of
 from crowdperf.rules.end_tokens import padding_token
 from crowdperf.rules.names import ExecutionMode, Mode, Scenario
-from crowdperf.rules.record import BackendRecord, Generation, Record, Sampling
+from crowdperf.rules.record import BackendRecord, Generation, Record, Sampling, TokenLimits
 
 if TYPE_CHECKING:
     from crowdperf.harness.runner.loadgen import Test  # only a run needs LoadGen
@@ -102,10 +103,16 @@ class TextParts:
         return self.generation.has_token_latencies and self.config.scenario is not Scenario.OFFLINE
 
     @property
-    def is_timed(self) -> bool:
-        """Whether the client's clock measures tokens: with prompts of the user and a fixed number in flight."""
-        is_chosen = self.rules.recipes.is_own and self.request.max_in_flight is not None
-        return is_chosen and self.generation.has_token_latencies and not self.needs_first
+    def is_streamed(self) -> bool:
+        """Whether answers come as streams where LoadGen measures no first tokens, so that the client measures them:
+        with prompts of the user and a fixed number in flight."""
+        return self.rules.recipes.is_own and self.request.max_in_flight is not None
+
+    @property
+    def slo(self) -> TokenLimits | None:
+        """The limits for goodput: the scenario's, or those that the user gave with the data. None without limits, and
+        where first tokens are not measured."""
+        return limits_of(self.config, self.generation) or getattr(self.dataset, "slo", None)
 
     @property
     def request(self) -> TextRequest:
@@ -157,7 +164,7 @@ def _open_engine(parts: TextParts, library: PromptLibrary) -> tuple[TextEngine, 
         gpus=config.gpus,
         needs_first=parts.needs_first,
         is_server_believed=parts.rules.recipes.is_own,
-        is_streamed=parts.is_timed,
+        is_streamed=parts.is_streamed,
     )
     return registry.load_engine(config.backend).open_engine(request), threads
 
@@ -217,7 +224,7 @@ def prepared_text(config: RunConfig) -> Iterator[PreparedText]:
         work = TextWork(
             engine=engine, library=library, response_of=parts.model.response, sink=SINK, has_first=parts.needs_first,
             ends=parts.ends, padding=padding_token(parts.facts.folder) if parts.ends else None,
-            is_paced=config.scenario is not Scenario.OFFLINE, is_timed=parts.is_timed,
+            is_paced=config.scenario is not Scenario.OFFLINE, tally=Tally(timings=Timings(parts.slo)),
         )  # fmt: skip
         plan = Plan(
             needs_rate=not config.scenario.is_stream,
@@ -248,45 +255,23 @@ def _in_ms(latencies: Latencies | None) -> Json:
     return {name: value / 1e6 for name, value in found.items()}
 
 
-def _rates(tally: Tally, tokens_per_second: float | None, prompt_tokens: Json) -> dict[str, Json]:
-    """Return answers and tokens of prompts per second. They are to the tokens of answers as their numbers are.
-    prompt_tokens: as a server counted them."""
-    part_of_all = tokens_per_second / tally.tokens_out if tokens_per_second and tally.tokens_out else None
-    tokens_in = prompt_tokens if tally.prompts_without else tally.tokens_in
-    return {
-        "requests_per_second": None if part_of_all is None else tally.completed * part_of_all,
-        "input_tokens_per_second": tokens_in * part_of_all if part_of_all and isinstance(tokens_in, int) else None,
-    }
-
-
-def _times(tally: Tally, log: LoadGenLog, *, is_timed: bool) -> dict[str, Json]:
-    """Return the times of answers, by LoadGen's clock or by the client's."""
-    if is_timed:
-        return {**tally.times.record(), "times_from": "the client's clock, from sending the request"}
-    tokens = log.tokens
-    if tokens is None or tokens.ttft is None:
-        return {"ttft_ms": None, "tpot_ms": None, "e2e_ms": None, "times_from": None}
-    times = {"ttft_ms": tokens.ttft, "tpot_ms": tokens.tpot, "e2e_ms": log.latencies}
-    return {**{name: _in_ms(one) for name, one in times.items()}, "times_from": "LoadGen, from issuing the query"}
-
-
 def _text_record(prepared: PreparedText, log: LoadGenLog) -> dict[str, Json]:
     """Return the key `text` of result.json."""
     parts, limits = prepared.parts, limits_of(prepared.parts.config, prepared.parts.generation)
+    tally = prepared.work.tally
     tokens, has_rate = log.tokens, log.metric is not None and log.metric.metric.higher_is_better
-    tally, engine = prepared.work.tally, prepared.work.engine.record()
-    tokens_per_second = None if tokens is None else tokens.per_second
     return {
-        "tokens_per_second": tokens_per_second,
+        "tokens_per_second": None if tokens is None else tokens.per_second,
         "samples_per_second": log.metric.value if has_rate and log.metric is not None else None,
-        **_rates(tally, tokens_per_second, part(engine, "counts", "prompt_tokens")),
-        **_times(tally, log, is_timed=parts.is_timed),
+        "ttft_ms": None if tokens is None else _in_ms(tokens.ttft),
+        "tpot_ms": None if tokens is None else _in_ms(tokens.tpot),
         "limits": None if limits is None else asdict(limits),
+        "client": tally.timings.record(is_paced=prepared.work.is_paced, has_failures=bool(tally.failed)),
         "problems": list(_problems(prepared)),
         "tally": tally.record(),
         "sampling": asdict(parts.sampling),
         "end_tokens": list(parts.ends),
-        "engine": dict(engine),
+        "engine": dict(prepared.work.engine.record()),
     }
 
 

@@ -74,8 +74,7 @@ class PromptLibrary:
 class TextWork:
     """The answering side of a test. response_of: converts an answer to the array that LoadGen logs. has_first:
     whether LoadGen gets first tokens. ends: token ids that end an answer, empty if answers continue after them.
-    padding: the token id that fills answers up after their end. is_timed: the client's clock measures tokens instead of
-    LoadGen. is_paced: LoadGen issues requests over time (all
+    padding: the token id that fills answers up after their end. is_paced: LoadGen issues requests over time (all
     scenarios but Offline), so that the limit of a request counts from its issue."""
 
     engine: TextEngine
@@ -86,23 +85,22 @@ class TextWork:
     ends: Collection[int] = ()
     padding: int | None = None
     is_paced: bool = False
-    is_timed: bool = False
     failures: Failures = field(default_factory=Failures)
     counts: Counts = field(default_factory=Counts)
     tally: Tally = field(default_factory=Tally)
 
 
 class _Flight:
-    """A request that the engine has. identifier: LoadGen's, of the sample. began_with: tokens that came first. first_s:
-    when they came."""
+    """A request that the engine has. identifier: LoadGen's, of the sample. began_with: tokens that came first.
+    prompt_tokens: of the prompt, None if it is not tokens."""
 
-    __slots__ = ("began_with", "first_s", "has_first", "identifier")
+    __slots__ = ("began_with", "has_first", "identifier", "prompt_tokens")
 
     def __init__(self, identifier: int) -> None:
         self.identifier = identifier
+        self.prompt_tokens: int | None = None
         self.has_first = False
         self.began_with = 0
-        self.first_s = 0.0
 
 
 def _tokens_of(prompts: Mapping[int, Prompt], indices: Sequence[int]) -> tuple[int, int]:
@@ -154,6 +152,9 @@ class TextSut:
                 Request(number=number, prompt=prompts[index], issued_s=issued_s)
                 for number, index in zip(numbers, indices, strict=True)
             ]
+            for request in requests:
+                tokens = request.prompt.tokens
+                self._flights[request.number].prompt_tokens = None if tokens is None else len(tokens)
             work.tally.issue(len(requests), *_tokens_of(prompts, indices))
             if not work.failures.is_set:
                 work.engine.submit(requests)
@@ -170,7 +171,6 @@ class TextSut:
             return
         with self._counting:
             self._work.counts.begun += 1
-        flight.first_s = time.monotonic()
         self._give_first(flight, tokens)
 
     def done(self, number: int, answer: Answer) -> None:
@@ -191,9 +191,8 @@ class TextSut:
                 is_first_late=is_late and work.has_first,
                 is_whole_at_once=work.has_first and 1 < came <= flight.began_with,
                 behind_end=came - len(answer.tokens),
+                prompt_tokens=answer.prompt_tokens if flight.prompt_tokens is None else flight.prompt_tokens,
             )
-            if work.is_timed and answer.sent_s is not None and flight.first_s:
-                work.tally.times.note(answer.sent_s, flight.first_s, time.monotonic(), length_of(answer))
             work.tally.complete(answer, ended)
             address = response.__array_interface__["data"][0]
             made = work.sink.make_response(flight.identifier, address, response.nbytes, length_of(answer))

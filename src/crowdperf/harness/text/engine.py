@@ -9,6 +9,7 @@ as it can (in-flight batching), and tells a Listener from threads of its own wha
 from __future__ import annotations
 
 import enum
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -63,18 +64,37 @@ class Finish(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AnswerTimes:
+    """When an answer came, in seconds of time.monotonic(). began_s: when LoadGen issued the request, or, where all
+    requests are issued at once (Offline), when work on it began. first_s: when its first piece came, None for an answer
+    that came whole. ended_s: its end. gaps_s: the times between pieces. Pieces that were received together are one."""
+
+    began_s: float
+    ended_s: float
+    first_s: float | None = None
+    gaps_s: Sequence[float] = ()
+
+    @classmethod
+    def of_arrivals(cls, began_s: float, arrivals_s: Sequence[float], ended_s: float) -> AnswerTimes:
+        """Return the times of an answer whose pieces arrived at these times, none if it came whole."""
+        gaps_s = [later - earlier for earlier, later in itertools.pairwise(arrivals_s)]
+        return cls(began_s=began_s, ended_s=ended_s, first_s=arrivals_s[0] if arrivals_s else None, gaps_s=gaps_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Answer:
     """A finished answer. tokens: the new ones only; with the end token where the engine gives it. text: what the engine
     or server said, None where it gives tokens only. skipped: pieces of a stream that could not be read: such a run is
     INVALID. counted: how many of the tokens count, where that is fewer than came (a server says that it made fewer).
-    sent_s: when the engine sent the request to a server, in seconds of time.monotonic(), None for other engines."""
+    prompt_tokens: of the prompt, as the server counts them. times: None where the engine does not measure them."""
 
     tokens: Tokens
     finish: Finish
     text: str | None = None
     skipped: int = 0
     counted: int | None = None
-    sent_s: float | None = None
+    prompt_tokens: int | None = None
+    times: AnswerTimes | None = None
 
 
 class Listener(Protocol):

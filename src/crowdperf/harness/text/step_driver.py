@@ -16,7 +16,17 @@ import numpy as np
 
 from crowdperf.harness.base.cores import at_cores
 from crowdperf.harness.base.errors import HarnessError
-from crowdperf.harness.text.engine import LATE_FAILURE, Answer, EngineRequest, Finish, Listener, Prompt, Request, Tokens
+from crowdperf.harness.text.engine import (
+    LATE_FAILURE,
+    Answer,
+    AnswerTimes,
+    EngineRequest,
+    Finish,
+    Listener,
+    Prompt,
+    Request,
+    Tokens,
+)
 from crowdperf.harness.watch.machine import free_memory_bytes
 from crowdperf.logs.run_log import Json
 
@@ -127,6 +137,7 @@ def probe(steps: Steps, prompts: Sequence[Prompt]) -> None:
 class _InFlight:
     since_s: float
     tokens: list[int] = field(default_factory=list)
+    arrivals: list[float] = field(default_factory=list)
 
 
 class StepEngine:
@@ -221,13 +232,19 @@ class StepEngine:
         if progress.tokens and not flight.tokens:
             self._told.first(number, np.array(progress.tokens, dtype=np.int32))
         flight.tokens += progress.tokens
+        now_s = time.monotonic()
+        if progress.tokens:
+            flight.arrivals.append(now_s)
         if progress.why:
             del self._working[number]
             self._told.failed(number, progress.why)
         elif progress.finish is not None:
             del self._working[number]
-            answer = Answer(tokens=np.array(flight.tokens, dtype=np.int32), finish=progress.finish)
-            self._told.done(number, answer)
+            tokens, times = (
+                np.array(flight.tokens, dtype=np.int32),
+                AnswerTimes.of_arrivals(flight.since_s, flight.arrivals, now_s),
+            )
+            self._told.done(number, Answer(tokens=tokens, finish=progress.finish, times=times))
 
     def _drop_late(self, latest_s: float) -> None:
         """Fail what is older than the limit: requests that are worked on, and those that wait for a place."""

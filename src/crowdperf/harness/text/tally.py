@@ -4,17 +4,14 @@ No request is lost: issued = completed + failed, or the run is INVALID and says 
 LoadGen as an answer of 0 tokens, which LoadGen counts as an error, so that the run ends.
 """
 
-from __future__ import annotations
-
 import threading
-from array import array
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import count
-from math import ceil
 
 from crowdperf.harness.text.engine import OTHER_FAILURE, Answer
+from crowdperf.harness.text.timings import Timings
 from crowdperf.logs.run_log import Json
 from crowdperf.rules.names import counted
 
@@ -74,45 +71,17 @@ def lengths_record(lengths: Mapping[int, int]) -> dict[str, Json]:
     }
 
 
-@dataclass(slots=True)
-class ClientTimes:
-    """What the client's clock measured of each answer, in ms: from sending the request to the first token, per token
-    after it, and to the end. For Offline, where LoadGen issues everything at once and has none of them."""
-
-    ttft_ms: array[float] = field(default_factory=lambda: array("d"))
-    tpot_ms: array[float] = field(default_factory=lambda: array("d"))
-    e2e_ms: array[float] = field(default_factory=lambda: array("d"))
-
-    def note(self, sent_s: float, first_s: float, ended_s: float, tokens: int) -> None:
-        """Note an answer. Times: of time.monotonic()."""
-        self.ttft_ms.append((first_s - sent_s) * 1000.0)
-        self.e2e_ms.append((ended_s - sent_s) * 1000.0)
-        if tokens > 1:
-            self.tpot_ms.append((ended_s - first_s) * 1000.0 / (tokens - 1))
-
-    def record(self) -> dict[str, Json]:
-        """Return mean and percentiles of each, None without an answer."""
-        return {name: _spread(getattr(self, name)) for name in ("ttft_ms", "tpot_ms", "e2e_ms")}
-
-
-def _spread(values: Sequence[float]) -> Json:
-    if not values:
-        return None
-    ordered = sorted(values)
-    places = {f"p{one}": ordered[ceil(one / 100 * len(ordered)) - 1] for one in _PERCENTILES}
-    return {"mean": sum(ordered) / len(ordered), **places}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
     """How an answer came. is_first_late: its first token was told only with the last; is_whole_at_once: all its tokens
     came in one piece, which was told as the first. began_with: tokens that were told as the first ones. behind_end:
-    tokens that came behind its end."""
+    tokens that came behind its end. prompt_tokens: of its prompt, None if unknown."""
 
     began_with: int = 0
     is_first_late: bool = False
     is_whole_at_once: bool = False
     behind_end: int = 0
+    prompt_tokens: int | None = None
 
 
 @dataclass(slots=True)
@@ -123,7 +92,7 @@ class Tally:
     their end. padded: answers with tokens behind their end; behind_end: those tokens, which do not count. kinds: failed
     requests by kind. skipped: pieces of streams that could not be read. late_first: answers whose first token was told
     only with the last. at_once: answers that arrived in one piece. began_with: tokens of first pieces. unasked: what
-    was told of requests that were not in flight (any more). times: of streams whose times LoadGen does not measure.
+    was told of requests that were not in flight (any more). timings: when answers came.
     """
 
     issued: int = 0
@@ -144,7 +113,7 @@ class Tally:
     finishes: Counter[str] = field(default_factory=Counter)
     kinds: Counter[str] = field(default_factory=Counter)
     reasons: dict[str, int] = field(default_factory=dict)
-    times: ClientTimes = field(default_factory=ClientTimes)
+    timings: Timings = field(default_factory=Timings)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def issue(self, prompts: int, tokens: int, without: int) -> None:
@@ -169,6 +138,8 @@ class Tally:
             self.short += length < MIN_TOKENS
             self.padded += ended.behind_end > 0
             self.behind_end += ended.behind_end
+            if answer.times is not None:
+                self.timings.take(answer.times, ended.prompt_tokens, length)
 
     def fail(self, why: str, kind: str = OTHER_FAILURE) -> None:
         """Note a request without an answer."""

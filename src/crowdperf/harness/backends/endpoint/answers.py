@@ -87,8 +87,8 @@ def _ids(event: dict[str, Any], choice: dict[str, Any]) -> list[int]:
 @dataclass(slots=True)
 class Collector:
     """One answer as it arrives. most_tokens: the requested maximum. pieces: number of events with text or tokens.
-    reads: how often some of them were received. identifier: `id` of the answer. has_other_ids: pieces had another
-    id, so they may be of another answer."""
+    arrivals: when some of them were received, in s of time.monotonic(). identifier: `id` of the answer.
+    has_other_ids: pieces had another id, so they may be of another answer."""
 
     most_tokens: int
     texts: list[str] = field(default_factory=list)
@@ -100,7 +100,7 @@ class Collector:
     skipped: int = 0
     is_done: bool = False
     has_reasoning: bool = False
-    reads: int = 0
+    arrivals: list[float] = field(default_factory=list)
     identifier: str = ""
     has_other_ids: bool = False
 

@@ -146,7 +146,8 @@ class Arrival:
                 break
             if collector.take(event):
                 call.first()
-        collector.reads += collector.pieces > before
+        if collector.pieces > before:
+            collector.arrivals.append(self._flight.heard_s)
         if collector.is_done:
             self._finish_stream(call)
 
@@ -337,7 +338,6 @@ def _take_whole(body: bytes, call: Call) -> None:
         raise Unfit(f"the server's answer is not a JSON object: {error_text(_text(body))}")
     collector.take(content)
     collector.is_done = True
-    collector.reads = collector.pieces
     call.last()
 
 

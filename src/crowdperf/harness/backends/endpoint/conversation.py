@@ -122,7 +122,8 @@ class Conversations:
         if self._is_given_up:
             self._fail(request, "not sent: the run gave up on the server", "not sent")
             return
-        exchange = Exchange(self._reading, self.counts, self._probed.form.max_tokens)
+        began_s = request.issued_s or time.monotonic()
+        exchange = Exchange(self._reading, self.counts, self._probed.form.max_tokens, began_s)
         exchange.on_first = lambda tokens: self._begin(request, tokens)
         exchange.on_answer = lambda answer: self._succeed(request, answer)
         try:

@@ -10,7 +10,7 @@ import numpy as np
 from crowdperf.harness.backends.endpoint.answers import AnswerError, Collector
 from crowdperf.harness.backends.endpoint.client import Call
 from crowdperf.harness.backends.endpoint.token_count import count_of, counted, require_length, require_text
-from crowdperf.harness.text.engine import Answer, Finish, Tokens
+from crowdperf.harness.text.engine import Answer, AnswerTimes, Finish, Tokens
 from crowdperf.harness.text.tokenizer import Tokenizer
 from crowdperf.logs.run_log import Json
 
@@ -24,8 +24,8 @@ class Counts:
     differing: answers whose text has another number of tokens here than the server counted, and the sum of the
     differences (differing_tokens). unsaid: answers without a number of tokens from the server. in_one_read: answers
     of several pieces that were received all at once, as from a buffering proxy. other_starts: answers whose first
-    tokens are not those that were reported first. cached_tokens: of prompts, from a prefix cache. prompt_tokens: of
-    the prompts of answers, as the server counted them. waited: requests that found max_in_flight reached."""
+    tokens are not those that were reported first. cached_tokens: of prompts, from a prefix cache. waited: requests
+    that found max_in_flight reached."""
 
     requests: int = 0
     answered: int = 0
@@ -39,7 +39,6 @@ class Counts:
     in_one_read: int = 0
     other_starts: int = 0
     cached_tokens: int = 0
-    prompt_tokens: int = 0
     peak_in_flight: int = 0
     waited: int = 0
 
@@ -68,24 +67,22 @@ def _nothing(_: object) -> None:
 
 
 class Exchange:
-    """One request. on_first, on_answer: receivers of the first tokens and of the answer."""
+    """One request. on_first, on_answer: receivers of the first tokens and of the answer. began_s: since when its times
+    count, in s of time.monotonic()."""
 
-    def __init__(self, reading: Reading, counts: Counts, most_tokens: int) -> None:
+    def __init__(self, reading: Reading, counts: Counts, most_tokens: int, began_s: float) -> None:
         self.on_first: Callable[[Tokens], None] = _nothing
         self.on_answer: Callable[[Answer], None] = _nothing
         self.is_reported = False
-        self._sent_s = 0.0
         self._reading = reading
         self._counts = counts
         self._collector = Collector(most_tokens)
         self._first: Tokens | None = None
         self._finish: Finish | None = None
+        self._began_s = self._ended_s = began_s
 
     def call(self, path: str, body: bytes, left_s: float) -> Call:
         """Return the request for the client with the reader of its stream. left_s: until the limit of the request."""
-        self._sent_s = (
-            self._sent_s or time.monotonic()
-        )  # a request that was refused and resent began with its first try
         return Call(
             path=path, body=body, collector=self._collector, first=self._begin, last=self._end,
             timeout_s=max(left_s, 0.001), is_streamed=self._reading.is_streamed,
@@ -114,6 +111,7 @@ class Exchange:
     def _end(self) -> None:
         """Judge the answer and report it at once if that is quick."""
         collector, reading = self._collector, self._reading
+        self._ended_s = time.monotonic()
         self._finish = collector.ending(reading.ends_with_done)
         if reading.model is not None and collector.model not in (None, reading.model):
             raise AnswerError(f"the server answered as another model, {collector.model!r}, not {reading.model!r}")
@@ -148,16 +146,16 @@ class Exchange:
         count = counted(collector, len(tokens))
         require_length(self._finish, count.tokens, collector.most_tokens)
         counts.cached_tokens += collector.usage.cached_tokens or 0
-        counts.prompt_tokens += collector.usage.prompt_tokens or 0
         counts.other_starts += self._first is not None and not np.array_equal(tokens[: len(self._first)], self._first)
         counts.unsaid += count.difference is None
-        counts.in_one_read += collector.pieces > 1 and collector.reads == 1
+        counts.in_one_read += collector.pieces > 1 and len(collector.arrivals) == 1
         counts.differing += bool(count.difference)
         counts.differing_tokens += abs(count.difference or 0)
         self.is_reported = True
         self.on_answer(
             Answer(
                 tokens=tokens, finish=self._finish, text=text, skipped=collector.skipped, counted=count.tokens,
-                sent_s=self._sent_s,
+                prompt_tokens=collector.usage.prompt_tokens,
+                times=AnswerTimes.of_arrivals(self._began_s, collector.arrivals, self._ended_s),
             )
         )  # fmt: skip
