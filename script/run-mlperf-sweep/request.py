@@ -56,7 +56,7 @@ def _file_of(values: Mapping[str, Any]) -> str:
     """The file that is given under one of its names. Raises SweepError."""
     names = {text for name in ("file", "sweep_file") if (text := str(values[name] or ""))}
     if not names:
-        lock = "with cm lock script, where --file is the lockfile, use --sweep_file=FILE"
+        lock = "With cm lock script, where --file is the lockfile, use --sweep_file=FILE"
         raise SweepError([Problem(0, f"--file is missing: the file of the sweep. {lock}")])
     if len(names) > 1:
         raise SweepError([Problem(0, "--file and --sweep_file are the same input, and name two files. Give one")])

@@ -76,3 +76,5 @@ def test_only_commands_are_named_as_the_user_calls_them(text: str, shown: str, m
     assert as_called(text) == text
     monkeypatch.setenv("CROWDPERF_CM", "./cm")
     assert as_called(text) == shown
+    monkeypatch.setenv("CROWDPERF_CM", "crowdperf cm")
+    assert as_called(as_called(text)) == as_called(text), "a text that is shown twice"

@@ -23,13 +23,14 @@ from ..rules.secrets import ANCHORS, MASK, hidden_text, known_secrets, without_s
 ATTEMPTS = 3
 QUIT_WORDS = ("q", "quit", "exit")
 CALL_VARIABLE = "CROWDPERF_CM"
-"""What the user called ``cm`` by: ``./cm`` of a checkout sets it; without it ``cm`` is what its users type."""
-_COMMAND = r"(?<![\w./-])(?<!\d )cm(?= [A-Za-z][A-Za-z_-]* (?:\w+:)?(?:script|cache|repo|core|utils)\b)"
+"""What the user called ``cm`` by: ``./cm`` of a checkout, ``crowdperf cm`` of the installed package. Without it ``cm`` is
+what its users type."""
+_COMMAND = r"(?<![\w./-])(?<!\d )(?:crowdperf )?cm(?= [A-Za-z][A-Za-z_-]* (?:\w+:)?(?:script|cache|repo|core|utils)\b)"
 Meaning = TypeVar("Meaning")
 
 
 def as_called(text: str) -> str:
-    """The text with the command ``cm`` as the user calls it; kept files and journals say ``cm``."""
+    """The text with the command ``cm`` as the user calls it; kept files and journals say ``cm``. Does it once."""
     call = os.environ.get(CALL_VARIABLE)
     return re.sub(_COMMAND, lambda _: call, text) if call else text
 
