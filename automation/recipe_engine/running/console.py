@@ -23,8 +23,8 @@ from ..rules.secrets import ANCHORS, MASK, hidden_text, known_secrets, without_s
 ATTEMPTS = 3
 QUIT_WORDS = ("q", "quit", "exit")
 CALL_VARIABLE = "CROWDPERF_CM"
-"""What the user called ``cm`` by: ``./cm`` of a checkout, ``crowdperf cm`` of the installed package. Without it ``cm`` is
-what its users type."""
+"""What the user called ``cm`` by: ``./cm`` of a checkout, ``crowdperf cm`` of the installed package. Without it ``cm``
+is what its users type."""
 _COMMAND = r"(?<![\w./-])(?<!\d )(?:crowdperf )?cm(?= [A-Za-z][A-Za-z_-]* (?:\w+:)?(?:script|cache|repo|core|utils)\b)"
 Meaning = TypeVar("Meaning")
 
