@@ -124,7 +124,7 @@ prepare_environment() {
     create_environment "$python" "$folder" || return 1
   fi
   rm -f "$stamp" "$folder/without-torch"
-  if [ -n "$imports" ]; then # pip 26.3 needs a third of the time of pip 23.2, which Python 3.11 brings; any will do
+  if [ -n "$imports" ] && [ "$1" != .venv ]; then # pip 26.3 needs a third of the time of pip 23.2, which Python 3.11 brings; any will do
     compiling "$folder/bin/python" -m pip install --quiet --no-compile --upgrade pip >/dev/null 2>&1 || true
   fi
   prepare_torch "$folder/bin/python" "$requirements" "$folder/without-torch" || return 1
@@ -170,9 +170,6 @@ prepare_cm_home() {
   fi
   mkdir -p "$CM_REPOS"
   "$CHECKOUT/.venv/bin/python" "$CHECKOUT/src/crowdperf/call/cm_home.py" "$CM_REPOS" "$CHECKOUT"
-  if [ ! -f "$CM_REPOS/index.json" ]; then # cmind's own index, made once and without its announcement
-    "$CHECKOUT/.venv/bin/python" "$CHECKOUT/.venv/bin/cm" version core >/dev/null
-  fi
   printf '%s\n' "$CHECKOUT" >"$stamp"
 }
 

@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from helpers import copy_engine
 
+from crowdperf.call import cm_home
+
 ROOT = Path(__file__).resolve().parents[2]
 Shell = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -199,7 +201,7 @@ def test_a_python_that_is_too_old_is_passed_over(shell: Shell, tmp_path: Path) -
 
 
 def register(home: Path, checkout: Path) -> list[str]:
-    subprocess.run([sys.executable, str(ROOT / "src/crowdperf/call/cm_home.py"), str(home), str(checkout)], check=True)
+    cm_home.register(home, checkout)
     known: list[str] = json.loads((home / "repos.json").read_text(encoding="utf-8"))
     return known
 
@@ -246,6 +248,22 @@ def test_a_home_that_cannot_be_written_is_an_error_of_two_lines(tmp_path: Path) 
         f"cannot set up the CM home {tmp_path}: File exists: {tmp_path / 'repos'}\n  hint: "
     )
     assert len(failed.stderr.splitlines()) == 2
+
+
+def test_the_index_is_the_one_that_cm_makes_without_what_it_says_of_it(tmp_path: Path) -> None:
+    checkout = copy_engine(tmp_path / "checkout")
+    shutil.copytree(ROOT / "script/detect-os", checkout / "script/detect-os")
+    for home in (tmp_path / "ours", tmp_path / "cm"):
+        register(home, checkout)
+    words = [sys.executable, str(ROOT / "src/crowdperf/call/cm_home.py"), str(tmp_path / "ours"), str(checkout)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("", "")
+    cm = [sys.executable, "-c", "from cmind.cli import run; run()", "version", "core"]
+    told = subprocess.run(cm, env={**os.environ, "CM_REPOS": str(tmp_path / "cm")}, check=True, capture_output=True)
+    assert b"reindex" in told.stdout
+    ours, theirs = ((tmp_path / name / "index.json").read_text(encoding="utf-8") for name in ("ours", "cm"))
+    assert json.loads(ours.replace("ours", "cm")) == json.loads(theirs)
+    assert "detect-os" in ours
 
 
 def test_eight_processes_share_a_home_that_was_just_registered(tmp_path: Path) -> None:

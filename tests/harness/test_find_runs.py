@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from harness_support import TIMEOUT_S, need, request, run_harness
-from test_harness_runs import RAISING_BACKEND, SLOW_BACKEND, Digits, digits, with_backend
+from test_harness_runs import ONE, RAISING_BACKEND, SLOW_BACKEND, Digits, digits, with_backend
 
 from crowdperf.logs.layout import RunPaths
 from crowdperf.logs.run_log import read_run_logs
@@ -66,7 +66,6 @@ def test_a_search_ends_at_a_rate_that_held_and_says_that_it_is_no_result(digits:
     assert not (tmp_path / "out" / "mlperf_log_summary.txt").exists()
 
 
-@pytest.mark.alone
 def test_a_hopeless_run_is_given_up_at_once_and_no_rate_is_an_error_that_says_what_was_tried(
     digits: Digits, tmp_path: Path
 ) -> None:
@@ -88,7 +87,6 @@ def test_a_hopeless_run_is_given_up_at_once_and_no_rate_is_an_error_that_says_wh
     assert not (ended.folder / "result.json").exists()
 
 
-@pytest.mark.alone
 def test_a_network_too_slow_for_the_budget_is_refused_before_the_search(digits: Digits, tmp_path: Path) -> None:
     source = slow_backend(tmp_path, 0.05)
     content = find_request(
@@ -155,7 +153,7 @@ def test_a_killed_search_goes_on_where_it_stood(digits: Digits, tmp_path: Path) 
 @pytest.mark.parametrize("scenario", ["SingleStream", pytest.param("MultiStream", marks=pytest.mark.full), "Offline"])
 def test_the_other_scenarios_are_measured_once_for_a_later_run(digits: Digits, tmp_path: Path, scenario: str) -> None:
     content = find_request(
-        digits, tmp_path, scenario=scenario, backend="onnxruntime", min_query_count=None, execution_mode="valid"
+        digits, tmp_path, scenario=scenario, **ONE, backend="onnxruntime", min_query_count=None, execution_mode="valid"
     )
     ended = run_harness(tmp_path, content)
     assert ended.code == 0, ended.stderr
@@ -166,7 +164,7 @@ def test_the_other_scenarios_are_measured_once_for_a_later_run(digits: Digits, t
     assert ended.result["valid"] is False
     given = {name: told["settings"][name]["value"]}
     later = run_harness(tmp_path / "later", digits.request(tmp_path / "later", scenario=scenario, min_duration_ms=300,
-                                                          backend="onnxruntime", **given))  # fmt: skip
+                                                          backend="onnxruntime", **ONE, **given))  # fmt: skip
     assert later.code == 0, later.stderr
     assert later.result["min_duration_met"] is True
     assert not any("ran out of generated queries" in reason for reason in later.result["invalid_reasons"])

@@ -73,6 +73,8 @@ def test_the_model_of_the_page_runs_and_scores(place: Path, tmp_path: Path, scen
         backend="onnxruntime",
         scenario=scenario,
         mode="accuracy",
+        instances=1,
+        threads=1,
         model_info_path=str(place / "data" / "model.json"),
         dataset_path=str(place / "data"),
         output_dir=str(tmp_path / "out"),

@@ -5,6 +5,7 @@ import shlex
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,32 @@ def test_pip_comes_from_a_wheel_on_the_host_without_network_and_ensurepip_and_a_
     assert environment.make(base, folder, "apt") == ".".join(map(str, sys.version_info[:3]))
     shown = subprocess.run([folder / "bin" / "pip", "--version"], capture_output=True, text=True, check=True)
     assert str(folder) in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("renamed", "init", "is_copied"),
+    [("", "", True), ("pip-1.0.dist-info", "", False), ("", "raise OSError('damaged')", True)],
+    ids=["same", "another", "damaged"],
+)
+def test_the_pip_of_this_python_is_copied_with_its_compiled_files_if_it_is_the_one_of_the_wheel_and_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, renamed: str, init: str, is_copied: bool
+) -> None:
+    own = tmp_path / "own" / "site-packages"
+    wheel = environment._pip_wheels(Path(sys.executable))[0]
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(own)
+    (metadata,) = own.glob("pip-*.dist-info")
+    metadata.rename(own / (renamed or metadata.name))
+    (own / "pip" / "__pycache__").mkdir()
+    (own / "pip" / "__pycache__" / "marker.pyc").write_bytes(b"")
+    if init:
+        (own / "pip" / "__init__.py").write_text(init)
+    monkeypatch.setattr(environment.sysconfig, "get_path", lambda name: str(own))
+    environment.make(Path(sys.executable), tmp_path / "env", "apt")
+    (site,) = (tmp_path / "env").glob("lib/python*/site-packages")
+    assert (site / "pip" / "__pycache__" / "marker.pyc").is_file() is is_copied
+    assert [path.name for path in site.glob("pip-*.dist-info")] == [metadata.name]
+    assert "raise" not in (site / "pip" / "__init__.py").read_text()
 
 
 def test_without_ensurepip_and_without_any_pip_the_error_has_the_one_command(

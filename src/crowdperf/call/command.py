@@ -13,13 +13,12 @@ import importlib.metadata
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from crowdperf.call.cm_home import register
+from crowdperf.call.cm_home import make_index, register
 
 PACKAGE = Path(__file__).resolve().parents[1]
 BUNDLED = PACKAGE / "repository"
@@ -160,8 +159,7 @@ def main(words: Sequence[str] | None = None) -> int:
     if asked[0] != "cm" and "-v" in asked:
         print(f"{COMMAND} {shlex.join(line)}", file=sys.stderr)
     cm = [sys.executable, "-c", "from cmind.cli import run; run()"]  # rooms do not import CM
-    if not (home / "index.json").is_file():  # CM announces its first index on standard output
-        subprocess.run([*cm, "version", "core"], stdout=subprocess.DEVNULL, check=False)
+    make_index(home)
     sys.stdout.flush()
     return os.execv(sys.executable, [*cm, *line])
 
