@@ -136,7 +136,7 @@ def _compiled_pip(wheels: Sequence[Path]) -> list[Path]:
 
 
 def _place_pip(source: Path, folder: Path) -> None:
-    """Puts the pip of a wheel, or that of an installed one's metadata folder, into a new environment, with its commands.
+    """Puts a pip into a new environment, with its commands: of a wheel, or beside the metadata folder of another one.
 
     Raises OSError, shutil.Error and BadZipFile.
     """
