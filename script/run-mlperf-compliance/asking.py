@@ -133,7 +133,9 @@ def _resolved(result: Mapping[str, Any], name: str) -> Any:
     return None if setting is None else setting["value"]
 
 
-_TEXT_INPUTS = {"max_in_flight": "max_in_flight", "timeout_s": "request_timeout_s"}
+_TEXT_INPUTS = {
+    "max_in_flight": "max_in_flight", "client_processes": "client_processes", "timeout_s": "request_timeout_s",
+}  # fmt: skip
 _ENDPOINT_INPUTS = {"url": "endpoint", "model": "endpoint_model", "api": "endpoint_api"}
 _ENDPOINT_INPUTS["key_variable"] = "endpoint_key_variable"
 

@@ -85,6 +85,7 @@ def asked(
     url: str, folder: Path | None, sampling: Sampling = GREEDY, probes: tuple = (), **text: object
 ) -> EngineRequest:
     """A request to open the engine at a URL; each has a path of its own, so that the stub counts apart."""
+    text.setdefault("client_processes", 1)
     url = url.replace("/v1", f",n{next(NUMBERS)}/v1") if "/v1" in url and url.count("/") > 3 else url
     names = ("model", "api", "key_variable")
     endpoint = Endpoint(url=url, **{name: text.pop(name) for name in names if name in text})  # type: ignore[arg-type]

@@ -3,13 +3,16 @@
 import asyncio
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from stub_openai import running_stub, write_tokenizer
 from test_endpoint import asked, assert_right, open_engine, run
 
 from crowdperf.harness.backends.endpoint import connections
-from crowdperf.harness.backends.endpoint.connections import FEWEST, MOST, ConnectWindow
+from crowdperf.harness.backends.endpoint.address import parse_address
+from crowdperf.harness.backends.endpoint.connections import FEWEST, MOST, ConnectWindow, Pool
+from crowdperf.harness.text.request import Endpoint
 
 
 def test_the_window_grows_with_each_quick_connection_and_begins_anew_after_a_slow_one(
@@ -43,6 +46,35 @@ def test_the_window_has_an_end() -> None:
         for _ in range(MOST + 9):
             window.end(await window.begin(), is_open=True)
         assert window.size == MOST
+
+    asyncio.run(story())
+
+
+def test_a_free_connection_is_for_the_request_that_waits_longest(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        pool, opened = Pool(parse_address(Endpoint(url="http://127.0.0.1:9/v1"), {}), 5.0, 4), asyncio.Event()
+        monkeypatch.setattr(pool, "_opened", opened.wait)  # a server that accepts nothing for a while
+        opening = [asyncio.ensure_future(pool.take()) for _ in range(FEWEST)]
+        waiting = [asyncio.ensure_future(pool.take(needs_new)) for needs_new in (False, True, False, False)]
+        await asyncio.sleep(0)
+        free = [SimpleNamespace(is_open=True, idle_s=0.0, abort=lambda: None) for _ in range(3)]
+        pool.give_back(free[0], can_be_used_again=True)  # type: ignore[arg-type]
+        later = asyncio.ensure_future(pool.take())
+        for _ in range(4):
+            await asyncio.sleep(0)
+        assert waiting[0].done() and waiting[0].result() is free[0] and not later.done()
+        pool.give_back(free[1], can_be_used_again=True)  # type: ignore[arg-type]
+        waiting[2].cancel()
+        for _ in range(6):
+            await asyncio.sleep(0)
+        assert waiting[3].done() and waiting[3].result() is free[1]
+        pool.give_back(free[2], can_be_used_again=True)  # type: ignore[arg-type]
+        for _ in range(6):
+            await asyncio.sleep(0)
+        assert later.done() and later.result() is free[2] and not waiting[1].done()
+        opened.set()
+        await asyncio.gather(*opening, waiting[1])
+        assert not pool.window.is_waited_for
 
     asyncio.run(story())
 

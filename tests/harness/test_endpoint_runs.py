@@ -1,6 +1,11 @@
 """Whole runs with LoadGen against a server behind a URL: good ones, and ones that are no result."""
 
+import contextlib
 import json
+import os
+import signal
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -196,3 +201,45 @@ def test_own_prompts_without_a_number_in_flight_are_whole_answers_without_times(
     assert text["engine"]["streamed"]["value"] is False
     assert (text["ttft_ms"], text["client"]["ttft_ms"]) == (None, None)
     assert text["client"]["requests_per_s"] > 0
+
+
+def client_processes() -> list[int]:
+    """The client processes of the runs on this machine that this test started."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            is_one = b"crowdperf.harness.backends.endpoint.client_process" in (folder / "cmdline").read_bytes()
+            if is_one and f"CROWDPERF_TEST={os.getpid()}".encode() in (folder / "environ").read_bytes().split(b"\0"):
+                found.append(int(folder.name))
+    return found
+
+
+def test_a_killed_client_process_makes_the_run_invalid_and_its_requests_failed(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CROWDPERF_TEST", str(os.getpid()))
+    killed: list[int] = []
+
+    def kill() -> None:
+        end_s = time.monotonic() + 60
+        while stub.asked.total() < 900 and time.monotonic() < end_s:
+            time.sleep(0.005)
+        for pid in client_processes()[:1]:
+            killed.append(pid)
+            os.kill(pid, signal.SIGKILL)
+
+    with running_stub() as (stub, url):
+        killer = threading.Thread(target=kill)
+        killer.start()
+        _, ended = run(
+            root, f"{url}/tpot_ms=1,killed/v1", scenario="Offline", min_duration_ms=1000, min_query_count=20,
+            target_qps=3000, text={"max_in_flight": 40, "client_processes": 2},
+        )  # fmt: skip
+        killer.join()
+    assert killed and ended.code == 0, ended.stderr
+    result = ended.result
+    tally = result["text"]["tally"]
+    assert not result["valid"]
+    assert any("client process" in one and "of 2 ended by signal SIGKILL" in one for one in result["invalid_reasons"])
+    assert tally["issued"] == tally["completed"] + tally["failed"] and tally["unasked"] == 0
+    assert tally["failure_kinds"].keys() == {"client process"} and 1 <= tally["failed"] <= 40

@@ -382,6 +382,7 @@ def test_settings_have_origins_and_limits() -> None:
     given = resolve_client(TextRequest(max_in_flight=3, timeout_s=5.0))
     assert given.record() == {
         "max_in_flight": {"value": 3, "origin": "user"},
+        "client_processes": {"value": 1, "origin": "default"},
         "timeout_s": {"value": 5.0, "origin": "user"},
         "stall_s": {"value": 5.0, "origin": "timeout_s"},
     }

@@ -32,7 +32,8 @@ def record(*spans: Span) -> Record:
 
 def settings(rules: Record | None = None, generation: Generation = GENERATION, **changes: object):
     known = KnownNames(models=("digits",), backends=("null",))
-    text = {"endpoint": None, "max_in_flight": None, "kv_cache_bytes": None, "timeout_s": None, "server": None}
+    left = dict.fromkeys(("endpoint", "client_processes", "timeout_s", "server"))
+    text = {**left, "max_in_flight": None, "kv_cache_bytes": None}
     config = parse_run_config(json.dumps({**request(**changes), "text": text}), "run.json", known)
     circumstances = Circumstances(rules=rules or record(), user_lines={}, dataset_count=20)
     return resolve_text(config, generation, 2, circumstances, MEASURED)

@@ -513,7 +513,8 @@ def test_run_sh_tells_what_a_killed_process_could_not(tmp_path, fake_tool, signa
 
 def test_inputs_for_engines_that_answer_prompts_become_the_key_text() -> None:
     request = build(CM_MLPERF_BACKEND="scripted", CM_MLPERF_MAX_IN_FLIGHT="4", CM_MLPERF_KV_CACHE_GB="0.5")
-    text = {"endpoint": None, "max_in_flight": 4, "kv_cache_bytes": 500_000_000, "timeout_s": None, "server": None}
+    left = dict.fromkeys(("endpoint", "client_processes", "timeout_s", "server"))
+    text = {**left, "max_in_flight": 4, "kv_cache_bytes": 500_000_000}
     assert request["text"] == text
     with pytest.raises(run_request.RequestError) as caught:
         build(CM_MLPERF_MAX_IN_FLIGHT="4", CM_MLPERF_ENDPOINT_URL="http://h/v1")

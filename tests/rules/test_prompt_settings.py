@@ -8,7 +8,8 @@ from crowdperf.rules.prompt_settings import PROMPT_INPUTS, PromptSettings
 
 def test_nothing_given_leaves_everything_to_the_engine() -> None:
     nothing = PromptSettings.of(dict.fromkeys(PROMPT_INPUTS))
-    text = {"endpoint": None, "max_in_flight": None, "kv_cache_bytes": None, "timeout_s": None, "server": None}
+    left = dict.fromkeys(("endpoint", "client_processes", "timeout_s", "server"))
+    text = {**left, "max_in_flight": None, "kv_cache_bytes": None}
     assert nothing.as_json("scripted") == text
     assert nothing.as_json("onnxruntime") is None
     assert nothing.problems("scripted") == nothing.problems("onnxruntime") == {}
@@ -17,10 +18,10 @@ def test_nothing_given_leaves_everything_to_the_engine() -> None:
 def test_what_is_given_becomes_the_keys_of_run_json() -> None:
     given = PromptSettings(
         endpoint="http://127.0.0.1:8000/v1", endpoint_model="llama", endpoint_api="chat",
-        endpoint_key_variable="MY_KEY", max_in_flight=64, kv_cache_gb=1.5, request_timeout_s=20.0,
+        endpoint_key_variable="MY_KEY", client_processes=4, max_in_flight=64, kv_cache_gb=1.5, request_timeout_s=20.0,
     )  # fmt: skip
     endpoint = {"url": given.endpoint, "model": "llama", "api": "chat", "key_variable": "MY_KEY"}
-    limits = {"max_in_flight": 64, "kv_cache_bytes": 1_500_000_000, "timeout_s": 20.0}
+    limits = {"max_in_flight": 64, "client_processes": 4, "kv_cache_bytes": 1_500_000_000, "timeout_s": 20.0}
     assert given.as_json("endpoint", "python3") == {"endpoint": endpoint, **limits, "server": "python3"}
     assert given.problems("endpoint") == {}
 

@@ -39,13 +39,15 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptSettings:
-    """The inputs of a call by their names, None for one that is not given. The first four are those of backends that
-    ask a server of the user's. request_timeout_s: for backends without prompts, how long nothing may be answered."""
+    """The inputs of a call by their names, None for one that is not given. The first five are those of backends that
+    ask a server of the user's. client_processes: those that ask it.
+    request_timeout_s: for backends without prompts, how long nothing may be answered."""
 
     endpoint: str | None = None
     endpoint_model: str | None = None
     endpoint_api: str | None = None
     endpoint_key_variable: str | None = None
+    client_processes: int | None = None
     max_in_flight: int | None = None
     kv_cache_gb: float | None = None
     request_timeout_s: float | None = None
@@ -100,6 +102,7 @@ class PromptSettings:
         return {
             "endpoint": endpoint if record.is_remote else None,
             "max_in_flight": self.max_in_flight,
+            "client_processes": self.client_processes,
             "kv_cache_bytes": None if self.kv_cache_gb is None else max(1, int(self.kv_cache_gb * 1e9)),
             "timeout_s": self.request_timeout_s,
             "server": server or None,
@@ -107,7 +110,7 @@ class PromptSettings:
 
 
 PROMPT_INPUTS = tuple(one.name for one in fields(PromptSettings))
-ENDPOINT_INPUTS = PROMPT_INPUTS[:4]
+ENDPOINT_INPUTS = PROMPT_INPUTS[:5]
 
 
 def _url_problem(url: str) -> str:

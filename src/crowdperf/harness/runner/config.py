@@ -8,11 +8,12 @@
      "min_query_count": null, "performance_sample_count": null, "user_conf": null}
 
 Every key is required, except `silence_s`, `serving` (server_settings.py, for backends that query a server), and `text`
-(TextRequest, for backends that answer prompts). Null in the second half means that the harness decides. Relative paths
-start at the current folder.
+(TextRequest, for backends that answer prompts) with its `client_processes`. Null in the second half means that the
+harness decides. Relative paths start at the current folder.
 
     "text": {"endpoint": {"url": "http://127.0.0.1:8000/v1", "model": null, "api": null, "key_variable": null},
-             "max_in_flight": null, "kv_cache_bytes": null, "timeout_s": null, "server": null}     (or endpoint null)
+             "max_in_flight": null, "client_processes": null, "kv_cache_bytes": null, "timeout_s": null,
+             "server": null}                                                          (or endpoint null)
 """
 
 import json

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from crowdperf.harness.base.cores import available_cores, physical_cores
 from crowdperf.harness.base.dataset import Dataset, require_answers
@@ -165,6 +165,7 @@ def _open_engine(parts: TextParts, library: PromptLibrary) -> tuple[TextEngine, 
         needs_first=parts.needs_first,
         is_server_believed=parts.rules.recipes.is_own,
         is_streamed=parts.is_streamed,
+        is_one_at_a_time=config.scenario is Scenario.SINGLE_STREAM,
     )
     return registry.load_engine(config.backend).open_engine(request), threads
 
@@ -244,8 +245,10 @@ def prepared_text(config: RunConfig) -> Iterator[PreparedText]:
 
 
 def _problems(prepared: PreparedText) -> tuple[str, ...]:
-    """Return the problems of the answers. LoadGen does not see all of them."""
-    return prepared.work.tally.problems(has_token_latencies=prepared.parts.generation.has_token_latencies)
+    """Return the problems of the answers and of the engine. LoadGen does not see all of them."""
+    engines = prepared.work.engine.record().get("problems") or ()
+    found = prepared.work.tally.problems(has_token_latencies=prepared.parts.generation.has_token_latencies)
+    return (*found, *map(str, cast("list[Json]", engines)))
 
 
 def _in_ms(latencies: Latencies | None) -> Json:

@@ -122,7 +122,8 @@ class EngineRequest:
     this machine. gpus: device indices, empty for device cpu. longest_prompt: tokens. folder: that of the run, where an
     engine may leave what it wrote. needs_first: whether first tokens are measured, so that whole answers are no use.
     is_server_believed: a server counts the tokens of its answers where there is no tokenizer. is_streamed: answers come
-    as streams even if LoadGen measures no first tokens."""
+    as streams even if LoadGen measures no first tokens. is_one_at_a_time: the next request comes only after the
+    answer."""
 
     facts: ModelFacts
     sampling: Sampling
@@ -139,6 +140,7 @@ class EngineRequest:
     needs_first: bool = True
     is_server_believed: bool = False
     is_streamed: bool = False
+    is_one_at_a_time: bool = False
 
 
 class TextEngine(Protocol):

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from crowdperf.kit.records import COUNT, POSITIVE, URL, filled_text, one_of
+from crowdperf.kit.records import COUNT, MAY_BE_MISSING, POSITIVE, URL, filled_text, one_of
 from crowdperf.rules.prompt_settings import APIS
 
 
@@ -24,12 +24,14 @@ class Endpoint:
 class TextRequest:
     """`text` of run.json, there for backends that answer prompts; None where the harness or the engine decides.
 
-    max_in_flight: requests that are worked on at once. kv_cache_bytes: memory for keys and values. timeout_s: how long
-    a request may take in all. server: the Python whose packages are a server, for backends that start one.
+    max_in_flight: requests that are worked on at once. client_processes: those that ask a server. kv_cache_bytes:
+    memory for keys and values. timeout_s: how long a request may take in all. server: the Python whose packages are a
+    server, for backends that start one.
     """
 
     endpoint: Endpoint | None = None
     max_in_flight: Annotated[int | None, COUNT] = None
+    client_processes: Annotated[int | None, COUNT, MAY_BE_MISSING] = None
     kv_cache_bytes: Annotated[int | None, COUNT] = None
     timeout_s: Annotated[float | None, POSITIVE] = None
     server: Path | None = None

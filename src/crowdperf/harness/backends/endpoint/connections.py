@@ -36,25 +36,46 @@ class ConnectWindow:
     def __init__(self) -> None:
         self.opened = self.slow = 0
         self.size = FEWEST
-        self._opening = 0
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._opening = self._promised = 0
+        self._waiting: deque[asyncio.Future[bool]] = deque()
 
     def reset(self) -> None:
         """Count from zero."""
         self.opened = self.slow = 0
 
-    async def begin(self) -> float:
-        """Wait until a connection may be opened. Returns the time of time.monotonic()."""
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether requests wait for a connection, so that a later one must not take one before them."""
+        return bool(self._waiting or self._promised)
+
+    async def begin(self) -> float | None:
+        """Wait until a connection may be opened, or one that another request had is free. Returns the time of
+        time.monotonic() to open one, None for the free one."""
         while self._opening >= self.size:
             place = asyncio.get_running_loop().create_future()
             self._waiting.append(place)
             try:
-                await place
-            except asyncio.CancelledError:
-                self._wake()  # it may have been this one's turn
+                is_free = await place
+            except asyncio.CancelledError:  # it may have been this one's turn
+                if place.done() and not place.cancelled() and place.result():
+                    self._promised -= 1
+                    self.promise()
+                self._wake()
                 raise
+            if is_free:
+                self._promised -= 1
+                return None
         self._opening += 1
         return time.monotonic()
+
+    def promise(self) -> None:
+        """Let the request that waits longest have a connection that is free."""
+        while self._waiting:
+            place = self._waiting.popleft()
+            if not place.done():  # its request may have been cancelled
+                self._promised += 1
+                place.set_result(True)
+                return
 
     def end(self, began_s: float, *, is_open: bool) -> None:
         """Note that a connection is open, or could not be opened."""
@@ -71,7 +92,7 @@ class ConnectWindow:
         while self._waiting and free > 0:
             place = self._waiting.popleft()
             if not place.done():  # its request may have been cancelled
-                place.set_result(None)
+                place.set_result(False)
                 free -= 1
 
 
@@ -269,10 +290,18 @@ class Pool:
     async def take(self, needs_new: bool = False) -> Connection:
         """Return an open connection: the one that was used last, or a new one. needs_new: only a new one, after the
         server closed a kept one. Raises NoConnection, NoProxy."""
-        found = None if needs_new else self._kept()
-        if found is not None:
-            return found
-        began_s = await self.window.begin()
+        found = None if needs_new or self.window.is_waited_for else self._kept()
+        while found is None:
+            began_s = await self.window.begin()
+            if began_s is not None:
+                return await self._open_or_kept(began_s, needs_new)
+            if needs_new:
+                self.window.promise()
+            else:
+                found = self._kept()
+        return found
+
+    async def _open_or_kept(self, began_s: float, needs_new: bool) -> Connection:
         is_open = False
         try:
             found = None if needs_new else self._kept()  # another request may have ended while this one waited
@@ -297,6 +326,7 @@ class Pool:
         if can_be_used_again and connection.is_open:
             connection.idle_s = time.monotonic()
             self._idle.append(connection)
+            self.window.promise()
         else:
             connection.abort()
 

@@ -19,6 +19,7 @@ from crowdperf.harness.backends.endpoint.settings import ClientSettings
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.text.engine import SERVER_HINT, Answer, Listener, Request, Tokens
 from crowdperf.harness.text.tokenizer import Tokenizer
+from crowdperf.logs.run_log import Json
 
 HOPELESS = 100
 """After so many requests in a row without an answer the server is given up: this project's choice."""
@@ -83,6 +84,17 @@ class Conversations:
         self._client.pool.window.reset()
         self._failed_in_a_row, self._is_given_up = 0, False
         self.began_s = self.ended_s = 0.0
+
+    def record(self) -> dict[str, Json]:
+        """Return the counts since the start as JSON."""
+        client = self._client
+        return {
+            **self.counts.record(),
+            "resent": client.resent,
+            "ignored_events": client.ignored_events,
+            "connected": client.pool.window.opened,
+            "slow_connects": client.pool.window.slow,
+        }
 
     def take(self, requests: Sequence[Request]) -> None:
         """Accept requests, and send them or queue them."""

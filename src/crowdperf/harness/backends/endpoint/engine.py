@@ -1,7 +1,8 @@
 """The endpoint backend: a server behind a URL answers, by OpenAI's HTTP API, over connections that stay open.
 
 One thread has an event loop in which everything happens: requests are sent as they come, up to max_in_flight at once,
-their streams read, and the listener told. Latencies are those that this thread sees.
+their streams read, and the listener told. Latencies are those that this thread sees. With several client processes the
+thread only hands requests out to them, and the listener gets what they tell (`client_fleet.py`).
 """
 
 import asyncio
@@ -14,12 +15,16 @@ import threading
 import time
 from collections import deque
 from collections.abc import Coroutine, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 import tokenizers
 
 from crowdperf.harness.backends.endpoint.address import Address, parse_address
 from crowdperf.harness.backends.endpoint.client import Client
+from crowdperf.harness.backends.endpoint.client_fleet import READY_S, ClientFleet
+from crowdperf.harness.backends.endpoint.client_process import SetUp, new_loop
 from crowdperf.harness.backends.endpoint.conversation import Conversations
 from crowdperf.harness.backends.endpoint.probe import Probed, Prober, Question, default_prompt
 from crowdperf.harness.backends.endpoint.settings import ClientSettings, resolve_client
@@ -28,11 +33,6 @@ from crowdperf.harness.text.engine import EngineRequest, Listener, Request
 from crowdperf.harness.text.tokenizer import FILE, Tokenizer, open_tokenizer
 from crowdperf.kit.records import Problem
 from crowdperf.logs.run_log import Json
-
-try:
-    import uvloop
-except ImportError:  # asyncio's own loop does the same, slower
-    uvloop = None
 
 _CLOSE_S = 8.0
 _OPEN_S = 2400.0
@@ -49,7 +49,7 @@ class Loop:
     """An event loop in a thread of its own."""
 
     def __init__(self) -> None:
-        self.loop = (asyncio if uvloop is None else uvloop).new_event_loop()
+        self.loop = new_loop()
         self._thread = threading.Thread(target=self._run, name="endpoint", daemon=True)
         self._thread.start()
 
@@ -90,15 +90,22 @@ class EndpointEngine:
         self._settings = settings
         self._vocabulary = vocabulary
         self._probed: Probed | None = None
-        self._conversations: Conversations | None = None
+        self._conversations: Conversations | ClientFleet | None = None
+        self._fleet = ClientFleet(settings.client_processes) if settings.client_processes > 1 else None
         self._arrived: deque[Request] = deque()
         self._is_closed = False
         self._used_s = 0.0
 
-    def probe(self, question: Question) -> None:
-        """Probe the server before the run. Raises HarnessError."""
+    def probe(self, question: Question, tokenizer: Path | None) -> None:
+        """Probe the server before the run. tokenizer: the folder with it. Raises HarnessError."""
         self._probed = self._loop.result(self._open(question), _OPEN_S)
-        self._conversations = Conversations(self._client, self._probed, self._settings, self._vocabulary)
+        fleet = self._fleet
+        if fleet is None:
+            self._conversations = Conversations(self._client, self._probed, self._settings, self._vocabulary)
+            return
+        given = SetUp(endpoint=question.endpoint, settings=self._settings, probed=self._probed, tokenizer=tokenizer)
+        self._loop.result(fleet.open(given), 2 * READY_S)
+        self._conversations = fleet
 
     async def _open(self, question: Question) -> Probed:
         await self._client.open()
@@ -111,12 +118,13 @@ class EndpointEngine:
 
     def busy_part(self) -> float | None:
         """Return the part of the time from the first request to the last answer for which the client's thread was
-        busy. None for a run that was too short to judge."""
+        busy, or the busiest of its processes. None for a run that was too short to judge."""
         run = self._opened()
         lasted_s = run.ended_s - run.began_s
         if not run.ended_s or lasted_s < MIN_JUDGED_S:
             return None
-        return min(1.0, (self._loop.used_s() - self._used_s) / lasted_s)
+        used_s = self._loop.used_s() - self._used_s
+        return min(1.0, max(used_s, 0.0 if self._fleet is None else self._fleet.used_s) / lasted_s)
 
     def _limit_notes(self, busy_part: float | None) -> list[str]:
         if busy_part is None or busy_part <= MAX_BUSY_PART:
@@ -124,8 +132,16 @@ class EndpointEngine:
         quick = "" if {"uvloop", "orjson"} <= sys.modules.keys() else "python3 -m pip install uvloop orjson, or "
         return [
             f"limited by the client: its thread was busy {busy_part:.0%} of the time, allowed: {MAX_BUSY_PART:.0%}. "
-            f"Latencies include the wait for it: {quick}use a machine with faster, idle cores"
+            f"Latencies include the wait for it: {quick}--client_processes={2 * self._settings.client_processes} where "
+            "cores are idle, or use a machine with faster ones"
         ]
+
+    def _told_late_ms(self) -> Json:
+        """Return how much later than a client process saw a first token LoadGen was told. None without processes."""
+        late_s = np.array(self._fleet.told_late_s if self._fleet is not None else ())
+        if not len(late_s):
+            return None
+        return {"p50": 1e3 * float(np.median(late_s)), "p99": 1e3 * float(np.quantile(late_s, 0.99))}
 
     def submit(self, requests: Sequence[Request]) -> None:
         """Take requests. The loop sends them."""
@@ -138,7 +154,7 @@ class EndpointEngine:
         if arrived:
             self._opened().take(arrived)
 
-    def _opened(self) -> Conversations:
+    def _opened(self) -> Conversations | ClientFleet:
         if self._conversations is None:
             raise HarnessError("the endpoint is used before its probe", "this is a bug of the harness")
         return self._conversations
@@ -168,14 +184,10 @@ class EndpointEngine:
             },
             "sampling": sampling,
             "client_busy_part": {"value": busy_part, "origin": "measured"},
+            "told_late_ms": {"value": self._told_late_ms(), "origin": "measured"},
             "notes": [*self._settings.notes, *probed.notes, *self._limit_notes(busy_part)],
-            "counts": {
-                **conversations.counts.record(),
-                "resent": self._client.resent,
-                "ignored_events": self._client.ignored_events,
-                "connected": self._client.pool.window.opened,
-                "slow_connects": self._client.pool.window.slow,
-            },
+            "problems": [] if self._fleet is None else list(self._fleet.problems),
+            "counts": conversations.record(),
         }
 
     def versions(self) -> Mapping[str, str]:
@@ -196,10 +208,13 @@ class EndpointEngine:
         with contextlib.suppress(HarnessError):  # the thread is a daemon: it ends with the process
             self._loop.result(self._shut(), _CLOSE_S)
         self._loop.stop()
+        if self._fleet is not None:
+            self._fleet.wait()
 
     async def _shut(self) -> None:
-        if self._conversations is not None:
-            await self._conversations.close()
+        for one in (self._conversations, self._fleet):
+            if one is not None:
+                await one.close()
         await self._client.close()
 
 
@@ -221,12 +236,13 @@ def _address(request: EngineRequest) -> Address:
 def open_engine(request: EngineRequest) -> EndpointEngine:
     """Return the client of a probed server. Raises ConfigError and HarnessError for a wrong URL, key, server, model,
     tokenizer or setting."""
-    address, settings = _address(request), resolve_client(request.text)
+    address, settings = _address(request), resolve_client(request.text, request.is_one_at_a_time)
     endpoint = request.text.endpoint
     assert endpoint is not None
     folder = request.facts.folder
-    has_tokenizer = folder is not None and (folder / FILE).is_file()
-    vocabulary = open_tokenizer(folder, is_cleaned=False) if has_tokenizer else None
+    if folder is not None and not (folder / FILE).is_file():
+        folder = None
+    vocabulary = None if folder is None else open_tokenizer(folder, is_cleaned=False)
     prompt = request.probes[0] if request.probes else default_prompt(vocabulary, endpoint.api)
     engine = EndpointEngine(
         Loop(), Client(address, settings.timeout_s, settings.stall_s, settings.most_left_open), settings, vocabulary
@@ -242,7 +258,8 @@ def open_engine(request: EngineRequest) -> EndpointEngine:
                 needs_first=request.needs_first,
                 is_server_believed=request.is_server_believed,
                 is_streamed=request.is_streamed,
-            )
+            ),
+            None if folder is None else folder.resolve(),
         )
     except BaseException:
         engine.close()

@@ -3,6 +3,7 @@
 import resource
 from dataclasses import dataclass
 
+from crowdperf.harness.base.cores import available_cores, physical_cores
 from crowdperf.harness.base.errors import ConfigError, HarnessError
 from crowdperf.harness.text.request import TextRequest
 from crowdperf.kit.records import Problem
@@ -23,10 +24,12 @@ server: this project's choice."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSettings:
-    """max_in_flight: requests at once. most_left_open: responses that may stay open after their answers, in addition
+    """max_in_flight: requests at once. client_processes: those that send them, 1 for this one
+    alone. most_left_open: responses that may stay open after their answers, in addition
     to these. timeout_s: of one request in all. stall_s: of silence in a stream. notes: doubts about them."""
 
     max_in_flight: int
+    client_processes: int
     most_left_open: int
     timeout_s: float
     stall_s: float
@@ -82,22 +85,39 @@ def in_flight(given: int | None, open_files: int) -> tuple[int, str, tuple[str, 
     return possible, f"limit of open files ({open_files:,})", (note,)
 
 
-def resolve_client(text: TextRequest) -> ClientSettings:
-    """Return the settings. Raises ConfigError for one that servers do not support, HarnessError for more connections
-    than files."""
+def processes(given: int | None, max_in_flight: int, cores: int, is_one_at_a_time: bool) -> tuple[int, str]:
+    """Return the number of client processes and its origin: one for each 4 cores and each 128 requests in flight, at
+    most 8 (this project's choice: a server on this machine needs cores, too). Raises ConfigError for more processes
+    than requests."""
+    if given is None:
+        found = 1 if is_one_at_a_time else max(1, min(cores // 4, max_in_flight // 128, 8))
+        return found, "default"
+    if given > max_in_flight:
+        problem = Problem("text.client_processes", str(given), f"at most max_in_flight, {max_in_flight:,}")
+        raise ConfigError("the run", [problem], f"--client_processes={max_in_flight}, or a larger --max_in_flight")
+    return given, "user"
+
+
+def resolve_client(text: TextRequest, is_one_at_a_time: bool = False) -> ClientSettings:
+    """Return the settings. is_one_at_a_time: the next request comes only after the answer. Raises ConfigError for one
+    that servers do not support, HarnessError for more connections than files."""
     if text.kv_cache_bytes is not None:
         allowed = "null: the server has its own memory"
         raise ConfigError("the run", [Problem("text.kv_cache_bytes", str(text.kv_cache_bytes), allowed)])
     open_files = _open_files()
     max_in_flight, origin, notes = in_flight(text.max_in_flight, open_files)
+    cores = len(physical_cores(available_cores()))
+    count, counted = processes(text.client_processes, max_in_flight, cores, is_one_at_a_time)
     timeout_s = text.timeout_s or TIMEOUT_S
     return ClientSettings(
         max_in_flight=max_in_flight,
+        client_processes=count,
         most_left_open=min(max_in_flight, max(_MIN_LEFT_OPEN, open_files - _OTHER_FILES - max_in_flight)),
         timeout_s=timeout_s,
         stall_s=min(STALL_S, timeout_s),
         origins={
             "max_in_flight": origin,
+            "client_processes": counted,
             "timeout_s": "default" if text.timeout_s is None else "user",
             "stall_s": "default" if timeout_s >= STALL_S else "timeout_s",
         },
