@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from crowdperf.call.power_command import power_words
 from crowdperf.rules.app_names import PRECISION_ALIASES, AppNames
 from crowdperf.rules.backends import BACKENDS, simulated
 from crowdperf.rules.benchmarks import RECORDS, model_of
 from crowdperf.rules.names import TARGETS, unknown_text, with_problems
 from crowdperf.rules.prompt_settings import SERVER_KEY, TIMEOUT, PromptSettings, chat_problem
 from crowdperf.rules.rounds import scenarios_of
-from crowdperf.rules.run_settings import NUMBERS, SERVING, as_json, gpus_problem
+from crowdperf.rules.run_settings import EFFICIENCY, NUMBERS, SERVING, as_json, gpus_problem
 
 FORMAT = 3
 
@@ -140,6 +141,15 @@ class Asked:
             prompts.setdefault("endpoint_api", why)
         yield from prompts.items()
         yield from self._uneven_threads()
+        for name, is_wrong in (("find", values["find"]), ("compliance_test", values["compliance_test"])):
+            for own in EFFICIENCY if is_wrong else ():
+                if values.is_given(own):
+                    yield own, f"not supported with --{name}: only an ordinary performance run has energy and cost"
+        if values["power_command"]:
+            try:
+                power_words(values["power_command"], self.folder)
+            except ValueError as error:
+                yield "power_command", str(error)
         known = RECORDS.get(model_of(self.model))
         own = OWN_PATHS if known is not None and known.recipes.is_fixed else ()
         for name in own[:1] if known is not None and known.recipes.is_own else own:
@@ -185,6 +195,10 @@ class Asked:
             found["text"] = text
         elif values[TIMEOUT] is not None:
             found["silence_s"] = values[TIMEOUT]
+        if values["power_command"]:
+            found["power_command"] = list(power_words(values["power_command"], self.folder))
+        if values["price_per_hour"]:
+            found["price_per_hour"] = values["price_per_hour"]
         return found
 
 

@@ -12,8 +12,10 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from crowdperf.call.answers import failure
+from crowdperf.call.power_command import power_words
 from crowdperf.call.recipe_calls import PASSED_ON_INPUTS, passed_on_inputs
 from crowdperf.kit.file_locks import file_lock
+from crowdperf.kit.user_paths import users_folder
 from crowdperf.logs.layout import ResultsPaths, make_run_id
 from crowdperf.rules.app_names import APP_RECIPE, app_names, recipe_meta
 
@@ -49,7 +51,13 @@ def read_config(i) -> matrix.Config:
     env = i["env"]
     recipes_folder = Path(env["CM_TMP_CURRENT_SCRIPT_PATH"]).parent
     known = app_names(recipe_meta(recipes_folder, APP_RECIPE))
-    return matrix.parse_config(i["values"], known)
+    config = matrix.parse_config(i["values"], known)
+    if command := config.options.get("power_command"):
+        try:
+            power_words(command, users_folder(env))
+        except ValueError as error:
+            raise matrix.ConfigError([f"--power_command: {error}"]) from error
+    return config
 
 
 def former_folder(config: matrix.Config, inputs: dict) -> tuple[dict | None, ResultsPaths | None]:

@@ -17,6 +17,7 @@ from crowdperf.rules.query_counts import LONGEST_TEST_S, fewest_queries
 from crowdperf.rules.record import OwnModel
 from crowdperf.rules.rounds import current_scenarios, scenarios_of
 from crowdperf.rules.run_settings import (
+    EFFICIENCY,
     NUMBERS,
     OWN_TEXTS,
     PATHS,
@@ -182,7 +183,7 @@ def _options(values: Any, device: str, problems: Problems) -> dict[str, str]:
         if why := gpus_problem(gpus, device, "give --device=cuda"):
             problems.note("gpus", f"found {values.text('gpus')!r}: {why}")
     options |= {name: str(values[name]) for name in PATHS if values[name]}
-    options |= {name: values.text(name) for name in ("machine", *OWN_TEXTS)}
+    options |= {name: values.text(name) for name in ("machine", *OWN_TEXTS, *EFFICIENCY)}
     return {name: text for name, text in options.items() if text}
 
 
@@ -209,6 +210,7 @@ def _misfits(config: Config, prompts: PromptSettings, known: AppNames) -> list[s
     for name, is_given in (("rerun", config.is_rerun), ("target_origin", bool(config.target_origin))):
         if is_given and not config.run_id:
             problems.append(f"--{name}: only allowed with --run_id")
+    problems += _efficiency_problems(config)
     recipes = record_of(config.model).recipes
     problems += _foreign_inputs(config) + (_own_model_problems(config, recipes.own) if recipes.own else [])
     for name in () if recipes.is_own else ("dataset_path", "model_path"):
@@ -219,6 +221,16 @@ def _misfits(config: Config, prompts: PromptSettings, known: AppNames) -> list[s
             problems.append(f"--{name}: {made} generates its own data and model, but {way}")
     problems += [f"--{name}: {why}" for name, why in misplaced_inputs(config.options, config.scenarios).items()]
     return problems + _unused_targets(config.targets, config.scenarios)
+
+
+def _efficiency_problems(config: Config) -> list[str]:
+    """A problem for each input of energy and cost that no run of the call has."""
+    given = [name for name in EFFICIENCY if name in config.options]
+    if config.is_finding:
+        return [f"--{name}: not supported with --find, which does not measure a result" for name in given]
+    if Mode.PERFORMANCE not in config.modes:
+        return [f"--{name}: only performance runs have it. Omit it, or add performance to --mode" for name in given]
+    return []
 
 
 OWN_MODELS = tuple((record, record.recipes.own) for record in RECORDS.values() if record.recipes.own)

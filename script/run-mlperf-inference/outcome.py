@@ -22,7 +22,7 @@ from .matrix import Config, RunSpec
 FORMAT = 1
 VERDICT_KEYS = ("valid", "invalid_reasons", "errors")
 PERFORMANCE_KEYS = (*VERDICT_KEYS, "metric", "label", "duration_s", "query_count", "latency", "run", "issue_shape",
-                    "first_attempt", "load", "machine", "served", "text")  # fmt: skip
+                    "first_attempt", "load", "machine", "served", "text", "energy", "cost")  # fmt: skip
 """What results.json takes over from an accuracy run's and a performance run's result.json."""
 NO_RUN_LABEL = "no result: no run has finished"
 LABEL_SEPARATOR = "; "

@@ -12,6 +12,7 @@ from crowdperf.kit.drawing import legend
 from crowdperf.kit.html_page import ABSENT, Html, bullets, chart, copyable, document, folded, table, text
 from crowdperf.kit.numbers import quantity
 from crowdperf.kit.plot import Quantile, latency_plot, latency_series
+from crowdperf.logs.efficiency import efficiency_page
 from crowdperf.logs.load_plots import load_part
 from crowdperf.logs.text_metrics import page_part
 from crowdperf.rules.backends import is_of_client
@@ -206,6 +207,7 @@ def render(
         "<h2>Latencies</h2>",
         latencies(scenarios),
         *text_part(scenarios),
+        *efficiency_page([(row["scenario"], row["performance"]) for row in scenarios if row["performance"]]),
         "<h2>Reproduce, compare, share</h2>",
         commands_part(results, environment),
         "<h2>Memory and load during the performance runs</h2>",

@@ -12,6 +12,7 @@ from typing import Any
 
 from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION, threads_in_all
 from crowdperf.logs.answer_metrics import values_of
+from crowdperf.logs.efficiency import efficiency_values
 from crowdperf.logs.layout import RunPaths
 from crowdperf.logs.rates import CHOSEN_ORIGIN, KEPT_ORIGIN, why_not_judged, why_not_judged_alone
 from crowdperf.logs.user_conf import conf_rows
@@ -150,14 +151,16 @@ def outcome(run: FinishedRun) -> dict[str, Any]:
     return {
         "exact": exact,
         "within": {metric["name"]: {**facts, "spread_percent": spread, **reasons}},
-        "further": {name: {**one, **reasons} for name, one in _token_times(run.result)},
+        "further": {name: {**one, **reasons} for name, one in _further(run.result)},
     }
 
 
-def _token_times(result: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _further(result: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Percentiles of TTFT and TPOT, and the tokens per second, of a run that answered prompts. The other metrics
-    follow from these, and would only add false alarms."""
+    follow from these, and would only add false alarms. Energy and cost are informative and not judged."""
     for metric, statistic, value in values_of(mapping(result.get("text"))):
         if metric.title in ("TTFT", "TPOT", "tokens per second") and statistic != "mean":
             facts = {"value": value, "unit": metric.unit, "higher_is_better": metric.higher_is_better}
             yield f"{metric.title} {statistic}".strip(), facts
+    for efficiency, found in efficiency_values(result):
+        yield efficiency.name, {"value": found, "unit": efficiency.unit}

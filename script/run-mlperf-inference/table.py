@@ -8,6 +8,7 @@ from crowdperf.kit.numbers import quantity
 from crowdperf.kit.terminal import aligned
 from crowdperf.logs import text_metrics
 from crowdperf.logs.answer_metrics import STATISTICS
+from crowdperf.logs.efficiency import efficiency_lines
 
 from .outcome import score_text, target_text
 from .runsettings import settings_lines
@@ -95,6 +96,9 @@ def render(title: str, results: Mapping[str, Any]) -> str:
         lines += ["", *map(wrapped, results["disturbances"])]
     if tokens := token_lines(results["scenarios"]):
         lines += ["", *tokens]
+    measured = [(row["scenario"], row["performance"]) for row in results["scenarios"] if row["performance"]]
+    efficiency = [wrapped(f"{name}: {line}", "  ") for name, found in measured for line in efficiency_lines(found)]
+    lines += ["", "Energy and cost:", *efficiency] if efficiency else []
     if settings := settings_lines(results["scenarios"]):
         lines += ["", *settings]
     made_by = [f"Made by {results['made_by']}"] if results["made_by"] else []

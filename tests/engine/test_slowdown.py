@@ -162,6 +162,10 @@ def test_a_missing_result_or_metric_cannot_be_told(tmp_path: Path, base: Path) -
     found = answer(base, other)
     assert found["return"] == 2
     assert "not every result has TTFT p99" in [one["reason"] for one in found["metrics"]]
+    informative = {"energy per sample": {"value": 3.0, "unit": "J"}}
+    one = outcome()
+    with_energy = write(tmp_path / "e", *({**one, "further": {**one["further"], **informative}} for _ in range(3)))
+    assert answer(with_energy, base)["return"] == 0, "what is not judged need not be there"
     many = write(tmp_path / "d", *(outcome() for _ in range(slowdown.MAX_REPEATS + 1)))
     assert "at most 30 are compared" in answer(base, many)["metrics"][0]["reason"]
 

@@ -55,6 +55,7 @@ def test_a_request_is_read_as_it_was_made(tmp_path: Path, monkeypatch: pytest.Mo
         "dataset_path": "/home/anna/data",
         "output_dir": str(folder),
         "user_conf": None,
+        "power_command": [str(tmp_path / "meter.sh"), "/home/anna"],
         "serving": {"server": "/mnt/triton/server.json", "batching": "server"},
         "text": {"server": "http://127.0.0.1:8000"},
     }
@@ -62,6 +63,7 @@ def test_a_request_is_read_as_it_was_made(tmp_path: Path, monkeypatch: pytest.Mo
     assert written["model_path"] == "<result>/../../cache/digits.onnx"
     assert (written["dataset_path"], written["output_dir"]) == ("<home>/data", "<result>")
     assert written["serving"]["server"] == "/mnt/triton/server.json"
+    assert written["power_command"] == ["<result>/../../meter.sh", "/home/anna"]
     assert str(tmp_path) not in json.dumps(written)
     (folder / "run.json").write_text(json.dumps(written))
     assert read_request(RunPaths(folder)) == request

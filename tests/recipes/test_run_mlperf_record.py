@@ -86,6 +86,11 @@ def test_figures_are_exact_or_near_by_their_kind(tmp_path: Path) -> None:
         "TTFT p50": 2.0, "TTFT p90": 3.0, "TTFT p99": 4.0, "tokens per second": 9.0,
     }  # fmt: skip
     assert found["TTFT p99"] == {"value": 4.0, "unit": "ms", "higher_is_better": False, **reasons}
+    energy = row(finished(spec(), energy={"j_per_sample": 0.5}, cost={"per_million_samples": 3.0}), tmp_path)
+    assert energy["outcome"]["further"] == {
+        "energy per sample": {"value": 0.5, "unit": "J", **reasons},
+        "cost per million samples": {"value": 3.0, "unit": "", **reasons},
+    }
 
 
 def test_the_lines_of_user_conf_are_inputs_by_their_keys(tmp_path: Path) -> None:

@@ -104,24 +104,32 @@ def test_a_cell_is_no_formula(text: str) -> None:
 def test_times_of_tokens_stand_in_csv_table_and_page() -> None:
     text = {
         "tokens_per_second": 99.0,
-        "ttft_ms": {"p50": 11.5, "p99": 30.25}, "tpot_ms": {"p50": 2.5, "p99": 1234.5},
+        "ttft_ms": {"p50": 11.5, "p90": 20.0, "p99": 30.25}, "tpot_ms": {"p50": 2.5, "p99": 1234.5},
         "client": {"requests_per_s": 3.5, "input_tokens_per_s": 70.0, "goodput": {"requests_per_s": 3.25},
                    "itl_ms": {"p50": 2.25, "p99": 44.5}, "end_to_end_ms": {"p50": 61.0, "p99": 72.0}},
     }  # fmt: skip
     performance = {"metric": {"name": "tokens per second", "value": 99.0, "unit": "tokens/s"}, "text": text}
+    performance |= {"energy": {"j_per_output_token": 0.75}, "cost": {"per_million_output_tokens": 12.0}}
     scenario = {"scenario": "Server", "passed": True, "performance": performance, "accuracy": None}
     own = replace(row(1, 5.0), figures=tuple(figures_of({"scenarios": [scenario]})))
     first, second = csv.DictReader(io.StringIO(sweep_csv([own, row(2, 6.0)])))
     names = ("requests_per_s", "input_tokens_per_s", "output_tokens_per_s", "ttft_p50_ms", "ttft_p99_ms",
              "tpot_p50_ms", "tpot_p99_ms", "e2e_p50_ms", "e2e_p99_ms", "itl_p99_ms",
-             "goodput_requests_per_s")  # fmt: skip
+             "goodput_requests_per_s", "ttft_p90_ms", "energy_per_output_token_j",
+             "cost_per_million_output_tokens")  # fmt: skip
     assert [first[name] for name in names] == [
-        "3.5", "70.0", "99.0", "11.5", "30.25", "2.5", "1234.5", "61.0", "72.0", "44.5", "3.25"
+        "3.5", "70.0", "99.0", "11.5", "30.25", "2.5", "1234.5", "61.0", "72.0", "44.5", "3.25", "20.0", "0.75",
+        "12.0",
     ]  # fmt: skip
-    assert [second[name] for name in names] == [""] * 11 and list(first) == list(second)
+    assert [second[name] for name in names] == [""] * 14 and list(first) == list(second)
     _, _, heading, line, *_ = summary_text(FACTS, [own]).splitlines()
     words = ("99 tokens/s", "3.5", "70", "11.5", "30.2", "2.5", "1,234", "61", "72")
-    assert "Requests/s" in heading and "End-to-end p99, ms" in heading and all(word in line for word in words), line
+    assert (
+        "Requests/s" in heading
+        and "End-to-end p99, ms" in heading
+        and "energy per output token, J" in heading
+        and all(word in line for word in words)
+    ), line
 
 
 def test_a_label_of_all_points_is_printed_once_below_a_wide_table() -> None:

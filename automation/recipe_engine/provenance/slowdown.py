@@ -154,11 +154,13 @@ def _judge_name(name: str, sides: Sequence[Sequence[ResultRecord]], allowed_perc
         yield _unknown(name, f"INVALID ({' and '.join(invalid)})")
         return
     values = [[{**one.outcome.within, **one.outcome.further} for one in side] for side in sides]
-    for metric in values[0][0]:
+    for metric, quantity in values[0][0].items():
+        if quantity.higher_is_better is None:
+            continue  # informative: energy, cost
         found = [[row[metric] for row in side if metric in row] for side in values]
         if len(found[1]) < len(values[1]) or len(found[0]) < len(values[0]):
             yield _unknown(name, f"not every result has {metric}")
-        elif found[0][0].higher_is_better is not None:
+        else:
             yield judge(name, metric, found, allowed_percent)
     first, second = ({key: [one.outcome.exact.get(key) for one in side] for key in side[0].outcome.exact}
                      for side in sides)  # fmt: skip

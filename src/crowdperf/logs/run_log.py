@@ -123,12 +123,13 @@ class LoadGenLog:
     """All that a finished LoadGen run says about itself.
 
     `is_valid` is LoadGen's own verdict *and* no logged error. An accuracy run has no verdict: it is valid without
-    errors. `metric`, `latencies` and `early_stopping` are None after an accuracy run. Latencies are those of answers: a
-    run with token latencies and failed requests has none, nor a figure made of them, since LoadGen counts the
-    microseconds of failed requests among them (and divides by their tokens less one, which is below 0). published:
-    tokens per second where LoadGen measures or infers them, else `metric`: what the official checkers publish. tokens:
-    of a run that LoadGen measured by tokens. started: in the machine's own time, `2026-11-21T01:02:03`. settings: the
-    values of the keys that begin with requested_ and effective_. lines: where the last message of each key stands.
+    errors. `metric`, `latencies` and `early_stopping` are None after an accuracy run. Latencies are those of
+    answers: a run with token latencies and failed requests has none, nor a figure made of them, since LoadGen
+    counts the microseconds of failed requests among them (and divides by their tokens less one, which is below 0).
+    published: tokens per second where LoadGen measures or infers them, else `metric`: what the official checkers
+    publish. tokens: of a run that LoadGen measured by tokens. started: in the machine's own time,
+    `2026-11-21T01:02:03`. began_local_s: the same in seconds since 1970. settings: the values of the keys that
+    begin with requested_ and effective_. lines: where the last message of each key stands.
     """
 
     loadgen_version: str
@@ -152,6 +153,7 @@ class LoadGenLog:
     qsl_total_count: int
     duration_s: float
     started: str
+    began_local_s: float
     seeds: Seeds
     effective: EffectiveSettings
     settings: Mapping[str, Json] = field(repr=False)
@@ -315,6 +317,7 @@ def log_of(detail: DetailLog) -> LoadGenLog:
         qsl_total_count=values.integer("qsl_reported_total_count"),
         duration_s=_duration_s(values),
         started=_moment(values, "power_begin").strftime("%Y-%m-%dT%H:%M:%S"),
+        began_local_s=(_moment(values, "power_begin") - datetime(1970, 1, 1)).total_seconds(),
         seeds=Seeds(
             qsl=values.integer("effective_qsl_rng_seed"),
             sample_index=values.integer("effective_sample_index_rng_seed"),

@@ -24,6 +24,9 @@ PATH_KEYS = frozenset(
 )
 """What holds a path, in a request or in its parts (`serving.server`)."""
 
+COMMAND_KEY = "power_command"
+"""What holds a program's path and its arguments."""
+
 CHECKOUT = "<checkout>"
 CHECKOUT_FOLDER = Path(__file__).resolve().parents[3]
 
@@ -58,10 +61,13 @@ def _changed(value: Any, folder: Path, change: Callable[[str, str, str], str]) -
     real, home = os.path.realpath(folder), str(Path.home()).rstrip("/")
     if not isinstance(value, Mapping):
         return value
-    return {
+    changed = {
         key: change(one, real, home) if key in PATH_KEYS and isinstance(one, str) else _changed(one, folder, change)
         for key, one in value.items()
     }
+    if isinstance(words := value.get(COMMAND_KEY), list) and words and isinstance(words[0], str):
+        changed[COMMAND_KEY] = [change(words[0], real, home), *words[1:]]
+    return changed
 
 
 def portable_request(request: Mapping[str, Any], folder: Path) -> dict[str, Any]:

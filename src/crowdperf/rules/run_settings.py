@@ -66,6 +66,10 @@ OWN_TEXTS = ("shape", "input_tokens", "output_tokens", "slo")
 """Further inputs of a run of what the user brings."""
 
 
+EFFICIENCY = ("power_command", "price_per_hour")
+"""Inputs of a performance run that say how its energy and its cost are known."""
+
+
 def misplaced_inputs(names: Collection[str], scenarios: Collection[Scenario]) -> dict[str, str]:
     """Return of some inputs those that none of some scenarios has, each with the reason."""
     found = {name: BY_INPUT[name].misplaced(scenarios) for name in names if name in BY_INPUT}

@@ -85,7 +85,8 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
     "metrics": (
         Column("result_id", "text", "", "id in the table results", _STORE),
         Column("name", "text", "",
-               f"name of a further metric, such as TTFT 99 (50 is the median latency). {_CLIENT_NAMES}",
+               "name of a further metric, such as TTFT 99 (50 is the median latency). Energy and cost are from no "
+               f"log. {_CLIENT_NAMES}",
                "LoadGen log, published table, or the client"),
         Column("value", "number", "column unit", "value of the metric", _LOG),
         Column("unit", "text", "", "unit of value", _LOG),

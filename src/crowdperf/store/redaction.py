@@ -28,7 +28,7 @@ _RESULT = """
 format label run user_conf_lines is_synthetic provenance issue_shape shape_found_utc shape_candidates warm_up valid
 invalid_reasons errors error_messages metric latency early_stopping min_duration_met min_queries_met duration_s
 query_count generated_query_count samples_per_query sample_counts loadgen_version seeds versions model_sha256
-calibration started_utc load machine disturbances took_s first_attempt served text find"""
+calibration started_utc load energy cost machine disturbances took_s first_attempt served text find"""
 _ACCURACY = """
 format metrics passed target_basis line label is_synthetic response_count duplicate_count log_sha256"""
 _RECORD = "format name made_utc duration_s command request crowdperf lock inputs settings machine outcome files seals"

@@ -8,6 +8,7 @@ from typing import Any
 
 from crowdperf.kit.text_documents import mapping
 from crowdperf.logs.answer_metrics import client_values_of
+from crowdperf.logs.efficiency import efficiency_values
 from crowdperf.logs.result_rows import duration_shortage
 from crowdperf.logs.run_facts import RunFacts, Score
 from crowdperf.logs.run_log import Latencies, LoadGenLog
@@ -75,6 +76,7 @@ def figures_of(performance: RunFacts, result: Mapping[str, Any]) -> tuple[Figure
         found += _token_figures(log)
     measured = client_values_of(mapping(result.get("text")))
     found += [Figure(name=name, value=value, unit=unit) for name, value, unit in measured]
+    found += [Figure(name=one.name, value=value, unit=one.unit) for one, value in efficiency_values(result)]
     return tuple(found)
 
 
@@ -113,6 +115,8 @@ def _notes(runs: Runs, rest: str) -> Iterator[str]:
     for score in runs.accuracy.scores if runs.accuracy is not None else ():
         if score.value is None:
             yield f"accuracy: {score.line}"
+    if any(efficiency_values(runs.documents.result)):
+        yield "energy and cost are claimed: LoadGen's logs do not contain them"
     if not runs.documents.result and not runs.documents.system:
         yield "the machine is not recorded"
 

@@ -10,6 +10,7 @@ from crowdperf.kit.numbers import quantity
 from crowdperf.kit.terminal import aligned
 from crowdperf.kit.whole_file import read_object
 from crowdperf.logs.answer_metrics import values_of
+from crowdperf.logs.efficiency import METRICS, efficiency_values
 from crowdperf.rules.names import counted, duration_text
 from crowdperf.sweeps.folder import PointFolder, State, SweepFolder
 from crowdperf.sweeps.planning import PlannedPoint
@@ -25,10 +26,15 @@ TOKEN_COLUMNS = {
     **{
         f"{key}_{statistic}_ms": (f"{name[:1].upper()}{name[1:]} {statistic}, ms", f"{name} {statistic}")
         for key, name in (("ttft", "TTFT"), ("tpot", "TPOT"), ("itl", "ITL"), ("e2e", "end-to-end"))
-        for statistic in ("p50", "p99")
+        for statistic in ("p50", "p90", "p99")
+    },
+    **{
+        "_".join(f"{one.name} {one.unit.lower()}".split()): (", ".join(filter(None, (one.name, one.unit))), one.name)
+        for one in METRICS
     },
 }
-"""Columns of a language model's rates and times: heading, and title with statistic by answer_metrics.py of logs."""
+"""Columns of a language model's rates and times, of energy and cost: heading, and title with statistic by
+answer_metrics.py and efficiency.py of logs."""
 SHOWN_STATES = (State.FAILED, State.INVALID, State.INTERRUPTED, State.LOST, State.CANCELLED)
 """States that a summary gives the reason of."""
 
@@ -38,8 +44,8 @@ class Figures:
     """One scenario of a point. metric: name, value, unit, higher_is_better; None without a performance run.
 
     accuracy: name, value, target, passed of each score. latency: by percentile, as in results.json. tokens: rates and
-    times of a language model, by TOKEN_COLUMNS. is_search: the metric is a target
-    that was found, and no measurement.
+    times of a language model, energy and cost, by TOKEN_COLUMNS. is_search: the metric is a target that was found, and
+    no measurement.
     """
 
     scenario: str
@@ -74,9 +80,11 @@ class Row:
         return float(first.metric["value"])
 
 
-def token_values(text: Mapping[str, Any]) -> dict[str, float]:
-    """The rates and times of a language model, by TOKEN_COLUMNS. Empty for others."""
-    found = {f"{metric.title} {statistic}".strip(): value for metric, statistic, value in values_of(text)}
+def token_values(performance: Mapping[str, Any]) -> dict[str, float]:
+    """The rates and times of a language model, energy and cost, by TOKEN_COLUMNS. Empty for others."""
+    answers = values_of(performance.get("text") or {})
+    found = {f"{metric.title} {statistic}".strip(): value for metric, statistic, value in answers}
+    found |= {metric.name: value for metric, value in efficiency_values(performance)}
     return {name: found[title] for name, (_, title) in TOKEN_COLUMNS.items() if title in found}
 
 
@@ -94,7 +102,7 @@ def figures_of(results: Mapping[str, Any]) -> Iterator[Figures]:
             accuracy=tuple(scores),
             latency=performance.get("latency") or {},
             is_passed=bool(scenario["passed"]),
-            tokens=token_values(performance.get("text") or {}),
+            tokens=token_values(performance),
         )
 
 

@@ -7,9 +7,9 @@
      "batch_timeout_us": null, "target_qps": null, "target_latency_ms": null, "min_duration_ms": null,
      "min_query_count": null, "performance_sample_count": null, "user_conf": null}
 
-Every key is required, except `silence_s`, `serving` (server_settings.py, for backends that query a server), and `text`
-(TextRequest, for backends that answer prompts) with its `client_processes`. Null in the second half means that the
-harness decides. Relative paths start at the current folder.
+Every key is required, except `silence_s`, `power_command`, `price_per_hour`, `serving` (server_settings.py, for
+backends that query a server), and `text` (TextRequest, for backends that answer prompts) with its `client_processes`.
+Null in the second half means that the harness decides. Relative paths start at the current folder.
 
     "text": {"endpoint": {"url": "http://127.0.0.1:8000/v1", "model": null, "api": null, "key_variable": null},
              "max_in_flight": null, "client_processes": null, "kv_cache_bytes": null, "timeout_s": null,
@@ -60,6 +60,7 @@ class KnownNames:
 
 
 _GPUS = list_of(whole(0), "")
+_WORDS = list_of(filled_text(""), "the words of a command, or null")
 
 
 def _gpus(value: object) -> tuple[int, ...] | None:
@@ -78,7 +79,8 @@ class RunConfig:
     for inference in all. batch_timeout_us: the time a Server batch may wait to fill. target_qps: Offline and Server
     only. target_latency_ms: the limit in Server, the expected latency in the stream scenarios. user_conf: a LoadGen
     configuration file whose values apply if the key of this file is null. silence_s: the run ends as failed if samples
-    wait that long without any answer. Engines that answer prompts have `text.timeout_s` instead.
+    wait that long without any answer. Engines that answer prompts have `text.timeout_s` instead. power_command: the
+    program that prints the power, with its arguments. price_per_hour: of the measured machine, in the user's currency.
     """
 
     model: str
@@ -109,6 +111,8 @@ class RunConfig:
     serving: Annotated[ServingRequest | None, MAY_BE_MISSING] = None
     text: Annotated[TextRequest | None, MAY_BE_MISSING, NOT_NULL] = None
     silence_s: Annotated[float | None, POSITIVE, MAY_BE_MISSING] = None
+    power_command: Annotated[tuple[str, ...] | None, _WORDS, MAY_BE_MISSING] = None
+    price_per_hour: Annotated[float | None, POSITIVE, MAY_BE_MISSING] = None
 
 
 def _check_purpose(reader: Record, config: RunConfig) -> None:

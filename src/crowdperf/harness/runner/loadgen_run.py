@@ -24,13 +24,15 @@ from crowdperf.harness.runner.effective import require_same_settings
 from crowdperf.harness.runner.metadata_json import metadata as metadata_record
 from crowdperf.harness.runner.settings import Origin, Settings
 from crowdperf.harness.runner.sut import Issue
+from crowdperf.harness.watch.energy import EnergyWatch, Sources
 from crowdperf.harness.watch.localserver import place_of
 from crowdperf.harness.watch.machine import free_memory_bytes, machine_facts
-from crowdperf.harness.watch.monitor import Monitor
+from crowdperf.harness.watch.monitor import LoadRecord, Monitor
 from crowdperf.harness.watch.progress import Counts, Expectation, progress
 from crowdperf.kit.records import Problem
 from crowdperf.kit.text_documents import given_text
 from crowdperf.kit.whole_file import write_json
+from crowdperf.logs.efficiency import Work, cost_of
 from crowdperf.logs.interference import disturbances
 from crowdperf.logs.layout import RunPaths
 from crowdperf.logs.run_log import Json, LoadGenLog
@@ -55,6 +57,10 @@ from crowdperf.rules.record import BackendRecord, Record
 
 if TYPE_CHECKING:
     from crowdperf.harness.runner.loadgen import Samples, Test  # only a run needs LoadGen
+
+_MAX_CLOCK_STEP_S = 0.1
+"""LoadGen's two moments are times of day. A clock that was set by more than this moves the time of the energy (this
+project's choice)."""
 
 _USABLE_MEMORY = 0.8
 """Part of the available memory that LoadGen's queries, or a model, may use."""
@@ -257,11 +263,12 @@ def _length_note(config: RunConfig, settings: Settings) -> str:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadGenRun:
     """One LoadGen test of a request, from its start to its output files. sample_count: of the data set, if a
-    compliance test requires it."""
+    compliance test requires it. energy: the meters that are read meanwhile."""
 
     config: RunConfig
     settings: Settings
     started: datetime
+    energy: EnergyWatch
     sample_count: int | None = None
 
     def watch(self, test: Test, issue: Issue, work: Answering) -> Monitor:
@@ -289,14 +296,35 @@ class LoadGenRun:
         require_same_settings(self.settings, audited_values(self.config, self.sample_count), log.settings)
         return log
 
-    def write(self, result: dict[str, Json], monitor: Monitor) -> dict[str, Json]:
+    def write(self, result: dict[str, Json], monitor: Monitor, log: LoadGenLog) -> dict[str, Json]:
         """Write the files of the run and return the content of result.json: `result`, and the measurements of the
         machine."""
         paths, load = RunPaths(self.config.output_dir), monitor.record()
         result = {**result, "load": load.summary(), "machine": machine_facts(monitor.gpus)}
+        if self.config.mode is Mode.PERFORMANCE:
+            result |= self._efficiency(Work.of(result), load, monitor, log)
         result["disturbances"] = [str(found) for found in disturbances(result)]
         result["took_s"] = round((datetime.now(timezone.utc) - self.started).total_seconds(), 1)
         write_json(paths.load_json, load.content())
         write_json(paths.metadata_json, metadata_record(result))
         write_json(paths.result_json, result)  # the last file: it is what says that a run is done
         return result
+
+    def _efficiency(self, work: Work, load: LoadRecord, monitor: Monitor, log: LoadGenLog) -> dict[str, Json]:
+        """Return the keys `energy` and `cost` of result.json, None where nothing is known."""
+        self.energy.stop()
+        begin_s, step_s, price = log.began_local_s - monitor.wall_clock_s, load.clock_step_s, self.config.price_per_hour
+        is_set = abs(step_s) > _MAX_CLOCK_STEP_S
+        problem = f"the clock of the machine was set by {step_s:g} s during the run" if is_set else ""
+        energy = self.energy.part(begin_s, begin_s + log.duration_s, work, problem=problem)
+        return {"energy": energy, "cost": None if price is None else cost_of(price, log.duration_s, work)}
+
+
+def energy_watch(config: RunConfig) -> EnergyWatch:
+    """Return the meters of a run: none of an accuracy run, a compliance test, or a search. The counters of this machine
+    do not count where a server of another machine is measured."""
+    if config.mode is not Mode.PERFORMANCE or config.compliance_test is not None or config.find:
+        return EnergyWatch(Sources(is_local=False))
+    endpoint = config.text.endpoint if config.text is not None else None
+    is_local = endpoint is None or place_of(endpoint.url) is not None
+    return EnergyWatch(Sources(is_local=is_local, gpus=config.gpus, command=config.power_command or ()))

@@ -30,6 +30,7 @@ from crowdperf.harness.runner.loadgen_run import (
     available_memory_bytes,
     clear_folder,
     common_versions,
+    energy_watch,
     from_everywhere,
     loadgen_test,
     provenance,
@@ -54,6 +55,7 @@ from crowdperf.harness.runner.sut import (
     split,
 )
 from crowdperf.harness.runner.warmup import without_loadgen
+from crowdperf.harness.watch.energy import EnergyWatch
 from crowdperf.harness.watch.silence import silence_ends, silence_limit_s
 from crowdperf.kit.records import Problem
 from crowdperf.kit.text_documents import given_text
@@ -252,24 +254,31 @@ def prepare(config: RunConfig) -> Prepared:
 
 def perform(config: RunConfig) -> dict[str, Json]:
     """Run one LoadGen test and return the content of the result.json it writes. Raises as `prepare` does."""
-    if BACKENDS[config.backend].is_text:
-        from crowdperf.harness.runner.text_run import perform_text
+    with energy_watch(config) as energy:
+        if BACKENDS[config.backend].is_text:
+            from crowdperf.harness.runner.text_run import perform_text
 
-        return perform_text(config)
+            return perform_text(config, energy)
+        return _perform_batches(config, energy)
+
+
+def _perform_batches(config: RunConfig, energy: EnergyWatch) -> dict[str, Json]:
+    """Run the test of a backend that answers in batches."""
     prepared = prepare(config)
     settings, work = prepared.settings, prepared.found.work
     require_memory(settings, available_memory_bytes())
     issue_shape = prepared.issue_shape(work)
     prepared.opened.start_count()
-    run = LoadGenRun(config=config, settings=settings, started=prepared.started)
+    run = LoadGenRun(config=config, settings=settings, started=prepared.started, energy=energy)
     with silence_ends(work.counts, prepared.silence_s, work.failures.record):
         monitor = run.watch(prepared.test(), issue_shape.issue, work)
     raise_recorded(work)  # before `close`: a failed worker may never end
     issue_shape.close()
     raise_recorded(work)  # a worker may fail while it ends
     served = prepared.opened.served()
-    result = build_result(config, settings, run.log(), prepared.facts(issue_shape.name))
+    log = run.log()
+    result = build_result(config, settings, log, prepared.facts(issue_shape.name))
     prepared.opened.close()
     if served:
         result["served"] = served
-    return run.write(result, monitor)
+    return run.write(result, monitor, log)

@@ -43,6 +43,7 @@ from crowdperf.harness.text.request import TextRequest
 from crowdperf.harness.text.tally import Tally
 from crowdperf.harness.text.timings import Timings
 from crowdperf.harness.text.tokenizer import end_tokens
+from crowdperf.harness.watch.energy import EnergyWatch
 from crowdperf.harness.watch.silence import SILENCE_S, silence_ends, silence_limit_s
 from crowdperf.kit.records import Problem
 from crowdperf.kit.text_documents import mapping, part
@@ -278,7 +279,7 @@ def _text_record(prepared: PreparedText, log: LoadGenLog) -> dict[str, Json]:
     }
 
 
-def perform_text(config: RunConfig) -> dict[str, Json]:
+def perform_text(config: RunConfig, energy: EnergyWatch) -> dict[str, Json]:
     """Run one LoadGen test and return the content of the result.json it writes. Raises as `prepared_text` does."""
     with prepared_text(config) as prepared:
         settings, work = prepared.settings, prepared.work
@@ -286,7 +287,7 @@ def perform_text(config: RunConfig) -> dict[str, Json]:
         sut = TextSut(work)
         work.engine.start(sut)
         count = prepared.parts.dataset.count
-        run = LoadGenRun(config=config, settings=settings, started=prepared.started, sample_count=count)
+        run = LoadGenRun(config=config, settings=settings, started=prepared.started, energy=energy, sample_count=count)
         limit_s = silence_limit_s(
             prepared.parts.request.timeout_s, (prepared.measured.query_latency_ms or 0.0) / 1000.0
         )
@@ -297,4 +298,4 @@ def perform_text(config: RunConfig) -> dict[str, Json]:
         result = build_result(config, settings, log, prepared.facts())
         result["run"] = {**mapping(result["run"]), "batch_size": None, "instances": None}
         result["text"] = _text_record(prepared, log)
-    return run.write(result, monitor)
+    return run.write(result, monitor, log)

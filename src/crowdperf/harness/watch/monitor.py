@@ -309,7 +309,7 @@ class Monitor:
         self._pressure: Mapping[str, Json] = {}
         self._energies_j: Sequence[float | None] = ()
         self._seconds = 0.0
-        self._wall_clock_s = self._clock_step_s = 0.0
+        self.wall_clock_s = self._clock_step_s = 0.0  # of the start, as `wall_clock_s` returns it
 
     @property
     def gpus(self) -> tuple[GpuFacts, ...]:
@@ -318,7 +318,7 @@ class Monitor:
 
     def __enter__(self) -> Monitor:
         self._before, self._started_s = read_pressure(server=self._server), time.monotonic()
-        self._wall_clock_s = wall_clock_s()
+        self.wall_clock_s = wall_clock_s()
         self._energies_j = () if self._nvml is None else self._nvml.energies_j()
         self._thread.start()
         return self
@@ -330,7 +330,7 @@ class Monitor:
         self._thread.join()
         now = read_pressure(server=self._server)
         self._seconds = time.monotonic() - self._started_s
-        self._clock_step_s = round(wall_clock_s() - self._wall_clock_s, 3)
+        self._clock_step_s = round(wall_clock_s() - self.wall_clock_s, 3)
         self._pressure = pressure(self._before, now, self._seconds)
         if self._nvml is not None:
             pairs = zip(self._energies_j, self._nvml.energies_j(), strict=True)
