@@ -79,6 +79,20 @@ def test_the_remarks_say_what_the_client_measured() -> None:
     assert remarks(text(client={"times_from": "issue", "ttft_ms": SPREAD, "goodput": None})) == []
 
 
+def test_the_remarks_have_the_servers_own_metrics() -> None:
+    server = {"server": "vLLM", "samples": 9, "kv_cache": {"mean": 0.25, "max": 0.5}, "running": None,
+              "preemptions": 1, "waiting": {"mean": 1.5, "max": 3}, "prefix_hit_rate": 0.75,
+              "configuration": {"version": "1"}}  # fmt: skip
+    assert remarks(text(server=server)) == [
+        "the server's own metrics (vLLM, 9 samples): 25 (at most 50) % of the KV cache; 1.5 (at most 3) waiting;"
+        " 1 preemption; prefix cache hits 75.0%",
+        "the server's settings: version 1",
+    ]
+    assert remarks(text(server={"why": "status 404", "configuration": {}})) == [
+        "the server's own metrics: not offered (GET /metrics: status 404)"
+    ]
+
+
 def test_the_remarks_doubt_a_time_per_token_that_is_not_the_servers() -> None:
     engine = {"counts": {"in_one_read": 20, "answered": 30}}
     doubtful = text(engine=engine, tally={**TALLY, "mean_first_tokens": 4.0})

@@ -19,6 +19,7 @@ text well and stops in the middle of the third. Flags and numbers, by comma:
     open          sends comments for ever behind [DONE]
     stale         closes each connection when the next request arrives on it
     once          closes each connection after its answer, without saying so
+    metrics=vllm, metrics=hang      has .../metrics as vLLM has, or never answers there
     ttft_ms=T, tpot_ms=T    the pace            tokens=N   length of answers, where it is not max_tokens
     odd=NAME+NAME           an odd but whole stream: odd_answers.py
 
@@ -107,7 +108,8 @@ def flags_of(part: str) -> dict[str, str]:
 
 
 class Stub:
-    """The server. seen: bodies of the requests for text, the latest 1,000; headers: of the latest request."""
+    """The server. seen: bodies of the requests for text, the latest 1,000; headers: of the latest request. pages:
+    of metrics that were requested."""
 
     def __init__(self, keep: bool = True) -> None:
         self.seen: list[dict[str, Any]] = []
@@ -116,6 +118,7 @@ class Stub:
         self.connections = 0
         self.open_now = self.open_peak = 0
         self.ttfts_s: list[float] = []
+        self.pages = 0
         self.keep = keep
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -141,7 +144,7 @@ class Stub:
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:])}
         raw = await reader.readexactly(int(headers.get("content-length", 0)))
         self.headers = headers if self.keep else {}
-        part, _, call = path.partition("/v1")
+        part, _, call = path.partition("/v1") if "/v1" in path else path.rpartition("/")
         part = part.strip("/")
         flags = flags_of(part)
         if method == "GET":
@@ -165,6 +168,12 @@ class Stub:
         if "noise" in flags and "after" not in flags:
             writer.write(b"SSH-2.0-OpenSSH_9.2\r\n\r\n")
             return
+        if call in ("metrics", "version") and "metrics" in flags:
+            self.pages += call == "metrics"
+            if flags["metrics"] == "hang":
+                await asyncio.sleep(60)
+            _respond(writer, 200, self._metrics() if call == "metrics" else b'{"version": "9.9", "api_key": "secret"}')
+            return
         status = int(flags.get("status") or 200) if "after" not in flags else 200
         if call == "/ttft":
             found, self.ttfts_s = self.ttfts_s, []
@@ -183,6 +192,16 @@ class Stub:
             _respond(writer, 307, b"", {"Location": "http://user:secret@127.0.0.1:1/v1/models?token=secret"})
             return
         _respond(writer, status, json.dumps(content).encode())
+
+    def _metrics(self) -> bytes:
+        """A page as vLLM has it."""
+        answers = sum(self.asked.values())
+        rows = (("kv_cache_usage_perc", 0.25), ("num_requests_running", 2), ("num_requests_waiting", 1),
+                ("num_preemptions_total", answers), ("prefix_cache_queries_total", 4 * answers),
+                ("prefix_cache_hits_total", 3 * answers))  # fmt: skip
+        lines = [f'vllm:{name}{{engine="0",model_name="{MODEL}"}} {value}' for name, value in rows]
+        config = 'vllm:cache_config_info{block_size="16",cache_dtype="auto",host="secret"} 1.0'
+        return "\n".join(("# HELP", *lines, config, "")).encode()
 
     async def _post(self, call: str, ask: Ask) -> bool:
         refusal = self._refusal(call, ask)

@@ -378,3 +378,11 @@ def _answer(url: str, key: str | None, body: bytes | None, proxy: str | None) ->
             raise TimeoutError(_SLOW) from None
     finally:
         connection.close()
+
+
+def answer_at(url: str, path: str, variable: str | None) -> tuple[int, bytes] | None:
+    """Return status and body of GET for a path behind a URL, or None if the server is slow. variable: of the
+    environment, with the API key. Raises ServerProblem."""
+    key = (os.environ.get(variable, "").strip() or None) if variable else None
+    answer = _Asked(url, key, variable).answer(f"for {path} (GET)", path)
+    return None if answer is None else (answer[0], answer[2])

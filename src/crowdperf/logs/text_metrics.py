@@ -21,6 +21,7 @@ from crowdperf.logs.run_log import LoadGenLog
 from crowdperf.rules.names import counted
 
 HEADINGS = ("Metric", *STATISTICS)
+_SERVER_GAUGES = (("kv_cache", "% of the KV cache", 100.0), ("running", "running", 1.0), ("waiting", "waiting", 1.0))
 _ONE_READ_PART, _FEW_FIRST = 0.5, 1.5
 """From where on a time per token is doubtful: this project's choice."""
 _LIMIT_PART = 0.01
@@ -144,6 +145,27 @@ def _client_remarks(text: Mapping[str, Any], counts: Mapping[str, Any]) -> Itera
         yield f"goodput: {goodput['good']:,} of {issued} met both limits ({limits})"
     if counts.get("peak_in_flight"):
         yield f"{counted(counts['peak_in_flight'], 'request')} in flight at the peak"
+    yield from _server_remarks(text.get("server") or {})
+
+
+def _server_remarks(server: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what the server said of its load and its settings during the run."""
+    if why := server.get("why"):
+        yield f"the server's own metrics: not offered (GET /metrics: {why})"
+    elif server:
+        found = []
+        for name, words, factor in _SERVER_GAUGES:
+            if one := server.get(name):
+                found.append(
+                    f"{quantity(one['mean'] * factor, 3)} (at most {quantity(one['max'] * factor, 3)}) {words}"
+                )
+        if server.get("preemptions") is not None:
+            found.append(counted(round(server["preemptions"]), "preemption"))
+        if server.get("prefix_hit_rate") is not None:
+            found.append(f"prefix cache hits {server['prefix_hit_rate']:.1%}")
+        yield f"the server's own metrics ({server['server']}, {server['samples']:,} samples): {'; '.join(found)}"
+    if settings := server.get("configuration"):
+        yield "the server's settings: " + ", ".join(f"{name} {value}" for name, value in sorted(settings.items()))
 
 
 def _slowly_connected(counts: Mapping[str, Any]) -> str:

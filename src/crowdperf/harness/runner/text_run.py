@@ -44,6 +44,7 @@ from crowdperf.harness.text.tally import Tally
 from crowdperf.harness.text.timings import Timings
 from crowdperf.harness.text.tokenizer import end_tokens
 from crowdperf.harness.watch.energy import EnergyWatch
+from crowdperf.harness.watch.server_watch import ServerWatch
 from crowdperf.harness.watch.silence import SILENCE_S, silence_ends, silence_limit_s
 from crowdperf.kit.records import Problem
 from crowdperf.kit.text_documents import mapping, part
@@ -291,11 +292,15 @@ def perform_text(config: RunConfig, energy: EnergyWatch) -> dict[str, Json]:
         limit_s = silence_limit_s(
             prepared.parts.request.timeout_s, (prepared.measured.query_latency_ms or 0.0) / 1000.0
         )
-        with silence_ends(work.counts, limit_s + _OWN_WORD_S, sut.broken):
+        is_measured = config.mode is Mode.PERFORMANCE
+        with (
+            ServerWatch(getattr(work.engine, "server", None) if is_measured else None) as server,
+            silence_ends(work.counts, limit_s + _OWN_WORD_S, sut.broken),
+        ):
             monitor = run.watch(prepared.test(), sut.issue, work)
         raise_recorded(work)
         log = with_problems(run.log(), _problems(prepared))
         result = build_result(config, settings, log, prepared.facts())
         result["run"] = {**mapping(result["run"]), "batch_size": None, "instances": None}
-        result["text"] = _text_record(prepared, log)
+        result["text"] = {**_text_record(prepared, log), "server": server.record()}
     return run.write(result, monitor, log)

@@ -95,9 +95,11 @@ class EndpointEngine:
         self._arrived: deque[Request] = deque()
         self._is_closed = False
         self._used_s = 0.0
+        self._key_variable: str | None = None
 
     def probe(self, question: Question, tokenizer: Path | None) -> None:
         """Probe the server before the run. tokenizer: the folder with it. Raises HarnessError."""
+        self._key_variable = question.endpoint.key_variable
         self._probed = self._loop.result(self._open(question), _OPEN_S)
         fleet = self._fleet
         if fleet is None:
@@ -110,6 +112,11 @@ class EndpointEngine:
     async def _open(self, question: Question) -> Probed:
         await self._client.open()
         return await Prober(self._client, question).probe()
+
+    @property
+    def server(self) -> Mapping[str, str | None]:
+        """What the watch of the server's metrics needs to ask it."""
+        return {"url": self._client.address.url, "key_variable": self._key_variable}
 
     def start(self, listener: Listener) -> None:
         """Report to `listener` from now on, with all counts at zero."""

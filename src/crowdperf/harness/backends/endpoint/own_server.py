@@ -72,6 +72,11 @@ class OwnServerEngine:
     def __init__(self, server: OwnServer, client: EndpointEngine, settings: Mapping[str, Json]) -> None:
         self._server, self._client, self._settings = server, client, settings
 
+    @property
+    def server(self) -> Mapping[str, str | None]:
+        """What the watch of the server's metrics needs to ask it."""
+        return self._client.server
+
     def start(self, listener: Listener) -> None:
         """Start the client. `listener` gets the answers."""
         self._client.start(listener)
