@@ -14,7 +14,7 @@ from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION, threads_in_all
 from crowdperf.logs.answer_metrics import values_of
 from crowdperf.logs.efficiency import efficiency_values
 from crowdperf.logs.layout import RunPaths
-from crowdperf.logs.rates import CHOSEN_ORIGIN, KEPT_ORIGIN, why_not_judged, why_not_judged_alone
+from crowdperf.logs.rates import CHOSEN_ORIGIN, KEPT_ORIGIN, slowed_by, why_not_judged, why_not_judged_alone
 from crowdperf.logs.user_conf import conf_rows
 from crowdperf.rules.benchmarks import record_of
 
@@ -146,7 +146,7 @@ def outcome(run: FinishedRun) -> dict[str, Any]:
         return {"exact": exact, "within": {}}
     facts = {name: metric[name] for name in ("value", "unit", "higher_is_better") if name in metric}
     spread = mapping(run.result.get("load")).get("rate_spread_percent")
-    reasons = {"not_judged": list(why_not_judged(run.result))}
+    reasons: dict[str, Any] = {"not_judged": list(why_not_judged(run.result)), "slowed_by": slowed_by(run.result)}
     reasons["not_judged_alone"] = list(why_not_judged_alone(run.result))
     return {
         "exact": exact,

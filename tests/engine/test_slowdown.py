@@ -12,7 +12,7 @@ import pytest
 from made_records import row
 from recipe_engine.provenance import slowdown
 from recipe_engine.provenance.diff import diff_action
-from recipe_engine.provenance.record import Quantity, ResultRecord, parse_record, sealed
+from recipe_engine.provenance.record import Quantity, ResultRecord, Slowing, parse_record, sealed
 from recipe_engine.provenance.slowdown import Judged, chance_of, judge, judge_all, verdict
 from recipe_engine.rules.errors import RequestError
 
@@ -79,6 +79,86 @@ def test_ten_repeats_of_the_same_server_are_never_slower_and_injected_slowdowns_
     assert {judged(repeats(1), repeats(factor), **lower).state for factor in (1.3, 1.1) for _ in range(50)} == {
         "slower"
     }
+
+
+BUSY, HOT = "other programs used {} of the CPU", "heat slowed the CPU down for {} of the time"
+
+
+def slowed(values: list[float], percents: list[float | None], words: str = BUSY) -> list[Quantity]:
+    """Throughputs, with what slowed each of them down; None: nothing did."""
+    causes = [() if percent is None else (Slowing(words, f"{percent:g} %", percent),) for percent in percents]
+    return [Quantity(value, "1/s", True, slowed_by=cause) for value, cause in zip(values, causes, strict=True)]
+
+
+FIVE, LOWER = [100.0, 101.0, 99.0, 102.0, 98.0], [80.0, 81.0, 79.0, 82.0, 78.0]
+QUIET: list[float | None] = [None] * 5
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "state", "words"),
+    [
+        (slowed(FIVE, [70, 60, 65, 72, 68]), slowed(FIVE, [70, 60, 65, 72, 68]), "ok", "were slowed down alike"),
+        (slowed(FIVE, [70] * 5), slowed(LOWER, [71] * 5), "slower", "both sides were slowed down alike"),
+        (slowed(FIVE, [70] * 5), slowed(FIVE, QUIET), "unknown", "programs used 70 % of the CPU (A): repeat both"),
+        (slowed(FIVE, [70] * 5), slowed(LOWER, QUIET), "slower", "other programs used 70 % of the CPU (A)"),
+        (slowed(FIVE, QUIET), slowed(LOWER, [70] * 5), "unknown", "of the CPU (B): repeat both sides on a quiet"),
+        (slowed(FIVE, QUIET), slowed(FIVE, [70] * 5), "ok", "other programs used 70 % of the CPU (B)"),
+        (slowed(FIVE, [20] * 5), slowed(LOWER, [70] * 5), "unknown", "(B): repeat both sides"),
+        (slowed(FIVE, [20] * 5), slowed(FIVE, [20] * 5, HOT), "unknown", "heat slowed"),
+        (slowed(FIVE, [20] * 5), slowed(LOWER, [20] * 5, HOT), "unknown", "heat slowed"),
+        (slowed(FIVE, QUIET), slowed([*LOWER[:2], 101.0, 99.0, 100.0], [70, 70, None, None, None]), "ok",
+         "2 of 5 repeats of B left out"),
+        (slowed([100.0], [70]), slowed([99.0], [70]), "unknown", "no spread was measured"),
+    ],
+)  # fmt: skip
+def test_what_slowed_a_side_down_speaks_against_one_verdict_only(
+    before: list[Quantity], after: list[Quantity], state: str, words: str
+) -> None:
+    found = judge("one", "speed", [before, after], 5.0)
+    assert found.state == state, found
+    assert words in found.reason, found.reason
+
+
+def test_a_busy_machine_compared_with_itself_is_the_same_on_one_list_and_never_slower() -> None:
+    chance = random.Random(5)
+
+    def repeats() -> list[Quantity]:
+        loads = [chance.uniform(60, 75) for _ in range(5)]
+        return slowed([100 * (1.6 - load / 100) * chance.gauss(1, 0.03) for load in loads], list(loads))
+
+    found = [judge("one", "speed", [repeats(), repeats()], 5.0).state for _ in range(200)]
+    assert "slower" not in found and found.count("ok") > 150  # the medians of the load differ by chance in some
+
+
+def side_of(chance: random.Random, metrics: int, count: int) -> list[ResultRecord]:
+    """Repeats with independent metrics, all drawn from the same distribution."""
+    rows = [{f"m{number}": {"value": chance.gauss(100, 5), "unit": "ms", "higher_is_better": False}
+             for number in range(metrics)} for _ in range(count)]  # fmt: skip
+    return [read({"exact": {"valid": True}, "within": {}, "further": one}) for one in rows]
+
+
+def test_more_metrics_give_no_more_false_alarms() -> None:
+    chance, alarms, rounds = random.Random(3), 0, 60
+    for _ in range(rounds):
+        sides = [{"x": side_of(chance, 12, 7)} for _ in range(2)]
+        alarms += verdict(judge_all(sides, 0.0)) == "slower"
+    assert alarms <= 3  # without a correction: 12 metrics of 1 % each, 7 alarms
+
+
+def test_holm_refuses_what_one_metric_alone_would_show() -> None:
+    quiet, worse = [100.0, 101, 102, 103, 104, 105, 106], [103.5, 104.5, 105.5, 106.5, 107.5, 108.5, 109.5]
+    lower = {"higher_is_better": False}
+    assert judged(quiet, worse, 0.0, **lower).state == "slower"
+
+    def side(values: list[float], others: int) -> dict[str, list[ResultRecord]]:
+        names = ["TTFT", *(f"m{number}" for number in range(others))]
+        rows = [{name: {"value": value if name == "TTFT" else 50.0 + place, "unit": "ms", **lower} for name in names}
+                for place, value in enumerate(values)]  # fmt: skip
+        return {"x": [read({"exact": {"valid": True}, "within": {}, "further": one}) for one in rows]}
+
+    found = judge_all([side(quiet, 9), side(worse, 9)], 0.0)
+    assert verdict(found) == "ok"
+    assert verdict(judge_all([side(quiet, 0), side(worse, 0)], 0.0)) == "slower"
 
 
 # --- folders ---

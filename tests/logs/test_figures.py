@@ -11,6 +11,7 @@ from crowdperf.logs.rates import (
     has_chosen_rate,
     is_own_rate,
     reasons_text,
+    slowed_by,
     why_not_judged,
     why_not_judged_alone,
 )
@@ -85,4 +86,5 @@ def test_who_chose_a_rate_is_told_from_its_origin(recording, origin, is_own, is_
 )  # fmt: skip
 def test_a_figure_that_says_little_is_not_judged(recording, origin, more, reasons):
     result = {**result_of(recording, 2_000.0, origin), **more}
-    assert (*why_not_judged(result), *why_not_judged_alone(result)) == reasons
+    slowed = [one["words"].format(one["amount"]) for one in slowed_by(result)]
+    assert (*why_not_judged(result), *slowed, *why_not_judged_alone(result)) == reasons

@@ -73,7 +73,7 @@ def test_figures_are_exact_or_near_by_their_kind(tmp_path: Path) -> None:
     assert accuracy["exact"]["valid"] is True
     assert [name for name in accuracy["exact"] if name.startswith("accuracy ")] == ["accuracy acc", "accuracy passed"]
     speed = row(finished(spec()), tmp_path)["outcome"]
-    reasons = {"not_judged": [], "not_judged_alone": ["less than 60 s were measured"]}
+    reasons = {"not_judged": [], "slowed_by": [], "not_judged_alone": ["less than 60 s were measured"]}
     short = {"spread_percent": None, **reasons}
     assert speed["within"] == {"throughput (of all)": {"value": 12.5, "unit": "samples/s", **short}}
     metric = {"name": "latency", "value": 2.0, "unit": "ms", "higher_is_better": False}

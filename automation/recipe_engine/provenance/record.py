@@ -67,11 +67,23 @@ class BadRecord(RequestError):
     """A record that cannot be used: missing parts, another format, or edited."""
 
 
+class Slowing(NamedTuple):
+    """What can only have made a value worse. words: with `{}` for the amount. percent: the amount, None without one."""
+
+    words: str
+    amount: str
+    percent: float | None
+
+    def __str__(self) -> str:
+        return self.words.replace("{}", self.amount)
+
+
 class Quantity(NamedTuple):
     """A figure that may differ within a tolerance; whether more of it is better, None where its recipe does not say.
 
     spread_percent: how far it is known to scatter, measured. not_judged: why a difference of it says nothing.
-    not_judged_alone: reasons that hold for a single run, but not for repeats.
+    not_judged_alone: reasons that hold for a single run, but not for repeats. slowed_by: reasons that hold against one
+    verdict only, as they made this side worse.
     """
 
     value: float
@@ -80,11 +92,12 @@ class Quantity(NamedTuple):
     spread_percent: float | None = None
     not_judged: tuple[str, ...] = ()
     not_judged_alone: tuple[str, ...] = ()
+    slowed_by: tuple[Slowing, ...] = ()
 
     @property
     def reasons(self) -> tuple[str, ...]:
         """Why a difference of this one run says nothing."""
-        return (*self.not_judged, *self.not_judged_alone)
+        return (*self.not_judged, *map(str, self.slowed_by), *self.not_judged_alone)
 
 
 class RecordedRequest(NamedTuple):
@@ -197,7 +210,13 @@ def _quantity(row: Mapping[str, Any]) -> Quantity:
         raise ValueError
     spread_percent = None if spread is None else float(spread)
     always, alone = (tuple(map(str, one)) for one in reasons)
-    return Quantity(float(row["value"]), str(row.get("unit", "")), better, spread_percent, always, alone)
+    slowed_by = tuple(map(_slowing, row.get("slowed_by", [])))
+    return Quantity(float(row["value"]), str(row.get("unit", "")), better, spread_percent, always, alone, slowed_by)
+
+
+def _slowing(row: Mapping[str, Any]) -> Slowing:
+    percent = row["percent"]
+    return Slowing(str(row["words"]), str(row["amount"]), None if percent is None else float(percent))
 
 
 def _by_name(row: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

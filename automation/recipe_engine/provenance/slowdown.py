@@ -2,8 +2,12 @@
 
 A side has one or several results of a name: repeats of one measurement. With 3 or more on both sides, B is slower if
 its values are worse than those of A, made worse by the allowed part, and chance does not explain it: the exact
-one-sided test of Mann and Whitney (Annals of Mathematical Statistics 18, 1947), ties by midranks. With fewer, a
-difference counts only beyond the spread that the results themselves recorded. Without one the answer is unknown.
+one-sided test of Mann and Whitney (Annals of Mathematical Statistics 18, 1947), ties by midranks, corrected for the
+number of metrics by Holm's method (Scandinavian Journal of Statistics 6, 1979). With fewer, a difference counts only
+beyond the spread that the results themselves recorded. Without one the answer is unknown.
+
+What slowed results down (other programs, heat) speaks against one verdict only: if A was slowed down more, B may be
+slower than it seems, but never faster. Repeats that were slowed down are left out while 3 others remain.
 """
 
 import math
@@ -20,18 +24,23 @@ from .record import Quantity, ResultRecord
 MIN_REPEATS, MAX_REPEATS = 3, 30
 """Repeats that the test needs, and those whose ranks are counted exactly (this project's choice)."""
 CHANCE = 0.01
-"""The greatest probability of the difference by chance. 3 repeats of each side reach 0.05, 4 reach 0.014: there all
-values of B must be worse than all of A."""
+"""The greatest probability that any of the metrics differs by chance. A few repeats cannot reach it: 3 of each side
+reach 0.05, 4 reach 0.014, 5 reach 0.004. There all values of B must be worse than all of A."""
+MAX_LEVEL_DIFFERENCE_PERCENT = 5.0
+"""Percentage points between the medians of what slowed both sides down, up to which they count as alike (this project's
+choice, as in interference.py of crowdperf)."""
 MAX_SCORE_LOSS_PERCENT = 1.0
 """How much a score may lose: MLPerf's quality target of most benchmarks is 99 % of the reference."""
 
+NEXT_STEP = "To get a verdict, make both sides with --repeats=6 under the same load"
 State = Literal["ok", "slower", "unknown"]
 EXIT_CODES: Mapping[State, int] = {"ok": 0, "slower": 1, "unknown": 2}
 WORDS: Mapping[State, str] = {"ok": "ok", "slower": "WORSE", "unknown": "inconclusive"}
 
 
 class Judged(NamedTuple):
-    """One metric of one result. worse_percent: how much worse the median of B is, negative if it is better."""
+    """One metric of one result. worse_percent: how much worse the median of B is, negative if it is better. chance: of
+    the test, None without one. slowed_by: what slowed the sides down, doubted: the verdicts that it speaks against."""
 
     name: str
     metric: str
@@ -41,6 +50,9 @@ class Judged(NamedTuple):
     worse_percent: float | None
     state: State
     reason: str
+    chance: float | None = None
+    slowed_by: str = ""
+    doubted: tuple[State, ...] = ()
 
     @property
     def title(self) -> str:
@@ -103,28 +115,93 @@ def _state_alone(sides: Sequence[Sequence[Quantity]], worse: float, allowed: flo
     return "ok", ""
 
 
+def _used(side: Sequence[Quantity]) -> Sequence[Quantity]:
+    """The repeats that nothing slowed down, if there are enough of them, else all."""
+    quiet = [one for one in side if not one.slowed_by]
+    return quiet if len(quiet) >= MIN_REPEATS else side
+
+
+def _levels(side: Sequence[Quantity]) -> dict[str, float]:
+    """How much each cause slowed a side down: the median in percent, infinite where the amount is in no percent."""
+    causes = {cause.words for one in side for cause in one.slowed_by}
+    return {words: median(_level(one, words) for one in side) for words in causes}
+
+
+def _level(one: Quantity, words: str) -> float:
+    found = [math.inf if cause.percent is None else cause.percent for cause in one.slowed_by if cause.words == words]
+    return max(found, default=0.0)
+
+
+def _doubts(sides: Sequence[Sequence[Quantity]]) -> tuple[str, tuple[State, ...]]:
+    """What slowed the sides down, in words, and the verdicts that it speaks against."""
+    first, second = map(_levels, sides)
+    against: set[State] = set()
+    for words in first.keys() | second.keys():
+        level, other = first.get(words, 0.0), second.get(words, 0.0)
+        if level > other + MAX_LEVEL_DIFFERENCE_PERCENT or level == other == math.inf:
+            against.add("ok")
+        if other > level + MAX_LEVEL_DIFFERENCE_PERCENT or level == other == math.inf:
+            against.add("slower")
+    causes = [[str(cause) for one in side for cause in one.slowed_by] for side in sides]
+    several = [f"{found[0]}{' and more' if len(set(found)) > 1 else ''} ({letter})"
+               for letter, found in zip("AB", causes, strict=True) if found]  # fmt: skip
+    return ", ".join(several), tuple(sorted(against))
+
+
+def _with_doubts(one: Judged) -> Judged:
+    """The verdict, unless what slowed the sides down speaks against it."""
+    if one.state == "unknown" or not one.slowed_by:
+        return one
+    if one.state in one.doubted:
+        why = f"{one.slowed_by}: repeat both sides on a quiet or equally busy machine"
+        return one._replace(state="unknown", reason=why)
+    alike = "" if one.doubted else "both sides were slowed down alike: "
+    return one._replace(reason=", ".join(filter(None, (one.reason, f"{alike}{one.slowed_by}"))))
+
+
 def judge(name: str, metric: str, sides: Sequence[Sequence[Quantity]], allowed_percent: float) -> Judged:
-    """The verdict on one metric, whose direction is known; sides: the results of A and of B, one or more each."""
-    known = sides[0][0]
-    before, after = (tuple(one.value for one in side) for side in sides)
-    are_repeats = min(len(before), len(after)) >= MIN_REPEATS
+    """The verdict on one metric alone, whose direction is known; sides: the results of A and of B, one or more each."""
+    return _corrected([_judge(name, metric, sides, allowed_percent)])[0]
+
+
+def _judge(name: str, metric: str, sides: Sequence[Sequence[Quantity]], allowed_percent: float) -> Judged:
+    """The verdict on one metric. One of a test is slower if the test can say so at all: `_corrected` decides."""
+    are_repeats = min(map(len, sides)) >= MIN_REPEATS
+    known, used = sides[0][0], [_used(side) if are_repeats else side for side in sides]
+    before, after = (tuple(one.value for one in side) for side in used)
     is_more_better = known.higher_is_better is True
     worse = _worse_percent(median(before), median(after), is_more_better)
+    chance: float | None = None
     if why := _reasons(sides, are_repeats):
-        state, reason = "unknown", why
-    elif worse is None:
-        state, reason = "unknown", "the value of A is 0"
-    elif not are_repeats:
-        state, reason = _state_alone(sides, worse, allowed_percent)
-    else:
+        return Judged(name, metric, known.unit, before, after, worse, "unknown", why)
+    if worse is None:
+        return Judged(name, metric, known.unit, before, after, worse, "unknown", "the value of A is 0")
+    if are_repeats:
         sign, part = (-1.0, -allowed_percent) if is_more_better else (1.0, allowed_percent)
         chance = chance_of([sign * value * (1 + part / 100) for value in before], [sign * value for value in after])
-        limit = max(CHANCE, 1 / math.comb(len(before) + len(after), len(after)))
-        is_slower = worse > allowed_percent and chance <= limit
-        state = "slower" if is_slower else "ok"
-        over = "within the spread of the repeats" if worse > allowed_percent else ""
-        reason = f"beyond {allowed_percent:g} %, by chance in {chance:.2g} of cases" if is_slower else over
-    return Judged(name, metric, known.unit, before, after, worse, state, reason)  # type: ignore[arg-type]
+        is_slower = worse > allowed_percent
+        state: State = "slower" if is_slower else "ok"
+        reason = f"beyond {allowed_percent:g} %, by chance in {chance:.2g} of cases" if is_slower else ""
+    else:
+        state, reason = _state_alone(used, worse, allowed_percent)
+    left_out = [f"{len(side) - len(kept)} of {len(side)} repeats of {letter} left out, as they were slowed down"
+                for letter, side, kept in zip("AB", sides, used, strict=True) if len(kept) < len(side)]  # fmt: skip
+    words = ", ".join([*filter(None, [reason]), *left_out])
+    return Judged(name, metric, known.unit, before, after, worse, state, words, chance, *_doubts(used))
+
+
+def _corrected(rows: Sequence[Judged]) -> list[Judged]:
+    """The rows, with `slower` only where neither chance, by Holm's method, nor other load explains it."""
+    tested = sorted((one for one in rows if one.chance is not None), key=lambda one: one.chance or 0.0)
+    refused = set[int]()
+    for place, one in enumerate(tested):
+        lowest = 1 / math.comb(len(one.before) + len(one.after), len(one.after))
+        if refused or (one.chance or 0.0) > max(CHANCE / (len(tested) - place), lowest):
+            refused.add(id(one))
+    why = "within the spread of the repeats"
+    found = (one._replace(state="ok", reason=why) if one.state == "slower" and id(one) in refused else one
+             for one in rows)  # fmt: skip
+    return [_with_doubts(one) for one in found]
 
 
 def _judge_exact(name: str, metric: str, before: Any, after: Any) -> Judged | None:
@@ -161,7 +238,7 @@ def _judge_name(name: str, sides: Sequence[Sequence[ResultRecord]], allowed_perc
         if len(found[1]) < len(values[1]) or len(found[0]) < len(values[0]):
             yield _unknown(name, f"not every result has {metric}")
         else:
-            yield judge(name, metric, found, allowed_percent)
+            yield _judge(name, metric, found, allowed_percent)
     first, second = ({key: [one.outcome.exact.get(key) for one in side] for key in side[0].outcome.exact}
                      for side in sides)  # fmt: skip
     for metric in first.keys() & second.keys() - {"valid"}:
@@ -177,7 +254,7 @@ def judge_all(sides: Sequence[Mapping[str, Sequence[ResultRecord]]], allowed_per
         after = sides[1].get(name)
         found = list(_judge_name(name, (before, after), allowed_percent)) if after else [_unknown(name, "missing in B")]
         rows += sorted(found, key=lambda one: one.metric) or [_unknown(name, "no metric that can be compared")]
-    return rows
+    return _corrected(rows)
 
 
 def verdict(rows: Iterable[Judged]) -> State:
@@ -195,7 +272,8 @@ def headline(rows: Sequence[Judged], allowed_percent: float) -> str:
         return f"B is worse than A by more than {allowed_percent:g} %: {names}"
     if unknown:
         reasons = dict.fromkeys(row.reason for row in rows if row.state == "unknown")
-        return f"{counted(unknown, 'metric')} of {len(rows)} cannot be compared: {', '.join(reasons)}"
+        why = f"{counted(unknown, 'metric')} of {len(rows)} cannot be compared: {', '.join(reasons)}"
+        return f"{why}. {NEXT_STEP}"
     return f"B is not slower than A by more than {allowed_percent:g} % ({counted(len(rows), 'metric')})"
 
 

@@ -42,10 +42,13 @@ VERDICT = "do not compare these results"
 
 @dataclass(frozen=True, slots=True)
 class Disturbance:
-    """One cause. words: a sentence with `{}` in the place of `amount` ("42 %")."""
+    """One cause. words: a sentence with `{}` in the place of `amount` ("42 %"). percent: the amount, None for another
+    unit. is_slowing: it can only have made the run slower."""
 
     words: str
     amount: str
+    percent: float | None = None
+    is_slowing: bool = True
 
     def __str__(self) -> str:
         return self.words.format(self.amount)
@@ -89,7 +92,7 @@ def _others(result: Mapping[str, Any], load: Mapping[str, Any], seconds: float) 
     virtual = f" ({_percent(stolen)} other virtual machines)" if stolen >= MIN_STOLEN_PERCENT else ""
     if "server_percent" in load and load["server_percent"] is None:
         return []  # what the measured server used is in it, and nobody knows how much: `server_lines` says so
-    return [Disturbance("other programs used {} of the CPU", f"{_percent(percent)}{virtual}")]
+    return [Disturbance("other programs used {} of the CPU", f"{_percent(percent)}{virtual}", percent)]
 
 
 def server_lines(results: Sequence[tuple[str, Mapping[str, Any]]]) -> tuple[str, ...]:
@@ -133,21 +136,21 @@ def disturbances(result: Mapping[str, Any]) -> tuple[Disturbance, ...]:
     slower = 100.0 - (_number(load, "probe_slowest_percent") or 100.0)
     if slower >= MIN_SLOWDOWN_PERCENT and is_steady_load(result):
         words = "a core was up to {} slower at times (clock, heat, or other virtual machines on its host)"
-        found.append(Disturbance(words, _percent(slower)))
+        found.append(Disturbance(words, _percent(slower), slower))
     for key, words in (
         ("heat_throttled_percent", "heat slowed the CPU down for {} of the time"),
         ("quota_throttled_percent", "a CPU quota (cgroup) stopped the run in {} of its periods"),
     ):
         percent = _number(load, key) or 0.0
         if percent >= MIN_HELD_BACK_PERCENT:
-            found.append(Disturbance(words, _percent(percent)))
+            found.append(Disturbance(words, _percent(percent), percent))
     step_s = _number(load, "clock_step_s") or 0.0
     if abs(step_s) >= MIN_CLOCK_STEP_S:
         words = (
             "the machine's clock was set by {} during the run, so LoadGen's timestamps are wrong: rerun "
             "before you submit"
         )
-        found.append(Disturbance(words, f"{step_s:+.6g} s"))
+        found.append(Disturbance(words, f"{step_s:+.6g} s", is_slowing=False))
     return (*found, *_on_gpus(load))
 
 
@@ -161,7 +164,7 @@ def _on_gpus(load: Mapping[str, Any]) -> list[Disturbance]:
         percent = _number(gpu, "heat_throttled_percent") or 0.0
         if percent >= MIN_HELD_BACK_PERCENT:
             words = f"heat or power supply slowed {name} down for {{}} of the time"
-            found.append(Disturbance(words, _percent(percent)))
+            found.append(Disturbance(words, _percent(percent), percent))
     return found
 
 

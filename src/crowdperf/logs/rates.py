@@ -102,15 +102,25 @@ def chosen_rate_text(result: Mapping[str, Any]) -> str:
 
 
 def why_not_judged(result: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return why the figure of a run says nothing about whether another one is better or worse, whatever its length.
-    Empty where it does.
+    """Return why the figure of a run says nothing about whether another one is better or worse, whatever its length and
+    whatever slowed it down (`slowed_by`). Empty where it does.
 
     result: the content of result.json.
     """
     reasons = [] if result["valid"] else ["INVALID"]
     if has_chosen_rate(result):
         reasons.append(chosen_rate_text(result))
-    return (*reasons, *(str(found) for found in disturbances(result)))
+    return (*reasons, *(str(found) for found in disturbances(result) if not found.is_slowing))
+
+
+def slowed_by(result: Mapping[str, Any]) -> list[dict[str, str | float | None]]:
+    """Return what can only have made a run slower, as its record has it: the words with a gap for the amount, the
+    amount, and its percent.
+
+    result: the content of result.json.
+    """
+    found = [one for one in disturbances(result) if one.is_slowing]
+    return [{"words": one.words, "amount": one.amount, "percent": one.percent} for one in found]
 
 
 def why_not_judged_alone(result: Mapping[str, Any]) -> tuple[str, ...]:
