@@ -299,6 +299,30 @@ def test_json_is_one_object_on_standard_output(checkout: Path, first: subprocess
     assert json.loads(done.stdout)["new_state"]["mlperf_results"]["scenarios"][0]["scenario"] == "Offline"
 
 
+@pytest.mark.full
+def test_a_bundle_of_the_run_gives_the_same_accuracy_on_a_machine_without_a_network(
+    checkout: Path, first: subprocess.CompletedProcess[str], tmp_path: Path
+) -> None:
+    lonely = [str(ROOT / "tools" / "without_network.sh")]
+    if subprocess.run([*lonely, "true"], capture_output=True).returncode:
+        pytest.skip("no network namespace can be made here")
+    other = tmp_path / "another machine"
+    made = cm(checkout, "run", "script", "--tags=make,bundle", "--for=run", f"--output={other / 'digits.pyz'}")
+    assert made.returncode == 0, made.stderr[-3000:]
+    before = accuracies(newest_results(checkout))
+    hidden = checkout.with_name("hidden")
+    checkout.rename(hidden)  # nothing of it may be used
+    try:
+        env = {"PATH": os.environ["PATH"], "HOME": str(other)}
+        words = [*lonely, "python3", "digits.pyz", "--scenario=Offline", SHORT]
+        done = subprocess.run(words, cwd=other, env=env, capture_output=True, text=True, timeout=900)
+    finally:
+        hidden.rename(checkout)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert any("= get-ml-model-digits" in line and "reused" in line for line in done.stderr.splitlines())
+    assert accuracies(newest_results(other)) == before[:1]
+
+
 def test_an_unknown_scenario_is_refused_with_the_known_ones(
     checkout: Path, first: subprocess.CompletedProcess[str]
 ) -> None:

@@ -59,6 +59,7 @@ VERBS: Mapping[str, Verb] = {
     "curve": Verb(_recipe("run,mlperf,curve"), "measure a server at rising concurrency", "url"),
     "serve": Verb(_recipe("serve,mlperf,results"), "browse results at http://127.0.0.1", "path"),
     "share": Verb(_recipe("share,mlperf,result"), "send a result to a collector", "result"),
+    "bundle": Verb(_recipe("make,bundle"), "pack a run into one file, for a machine without a network", "for"),
     "doctor": Verb(_recipe("doctor"), "check which benchmarks this machine can run"),
     "cache": Verb(("show", "cache"), "list installed tools, models and data sets", "*"),
     "find": Verb(("find", "script"), "list recipes", "*"),

@@ -1,0 +1,60 @@
+"""Hooks of make-bundle: one file with recipes, packages, data and models of a run (crowdperf.call.bundle)."""
+
+if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
+    raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
+
+import shlex
+import shutil
+from pathlib import Path
+from typing import Any
+
+from crowdperf.call.bundle import SUFFIX, Order, make_bundle
+from crowdperf.call.bundle_program import BundleError
+from crowdperf.call.command import CommandError, words_of_cm
+
+CACHE_AUTOMATION = "cache,541d6f712a6b464e"
+HINT = "hint: crowdperf bundle --for='run --model=resnet50 --source=tiny' --output=resnet50.pyz"
+
+
+def command_of(text: str) -> list[str]:
+    """The words of `cm` for the run of a bundle. Raises BundleError."""
+    try:
+        words = shlex.split(text)
+        if words[:2] == ["run", "script"]:
+            return words
+        asked = words_of_cm(words) if words else []
+    except (ValueError, CommandError) as error:
+        raise BundleError(f"--for={text!r} is not a command: {error}\n{HINT}") from error
+    if asked[:2] != ["run", "script"]:
+        raise BundleError(f"--for={text!r} does not run a recipe. Allowed: `run ...`, `run script ...`\n{HINT}")
+    return asked
+
+
+def preprocess(i: dict[str, Any]) -> dict[str, Any]:
+    """CM hook: locks the run and writes the bundle; `state.crowdperf_bundle` has its path, size and SHA-256."""
+    values = i["values"]
+    output = values["output"] or Path.cwd() / f"crowdperf-bundle{SUFFIX}"
+    try:
+        command = command_of(values.text("for"))
+        access = i["automation"].cmind.access
+        locked = access(["lock", *command[1:]])
+        if locked["return"]:
+            return {"return": locked["return"], "error": locked["error"]}
+        again = shlex.join(["cm", *command])
+        if locked["unmade"]:
+            names = ", ".join(locked["unmade"])
+            raise BundleError(f"the cache has no {names} of this run yet\nhint: {again}, then make the bundle")
+        repository = Path(__file__).resolve().parents[2]
+        cache = Path(access({"action": "show", "automation": CACHE_AUTOMATION})["cache"])
+        order = Order((*command, "--quiet"), locked["lock"], repository, cache, output)
+        made = make_bundle(order)
+    except BundleError as error:
+        return {"return": 1, "error": str(error)}
+    except (OSError, shutil.Error) as error:
+        return {"return": 1, "error": f"cannot write {output}: {error}\n{HINT}"}
+    i["state"]["crowdperf_bundle"] = {"path": str(made.path), "size_bytes": made.size_bytes, "sha256": made.sha256}
+    print(
+        f"{made.path}: {made.size_bytes / 1e6:.0f} MB, {made.wheels} packages, {made.entries} data sets and models\n"
+        f"  SHA-256 {made.sha256}\n  on a machine without a network: python3 {made.path.name}"
+    )
+    return {"return": 0}

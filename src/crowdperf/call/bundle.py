@@ -1,0 +1,216 @@
+"""Makes a bundle: one file with everything that a run uses, for a machine without a network.
+
+`bundle_program.py` is the program in it and describes its content. Packages are those of the lockfile, by their hashes.
+Data and models come from the cache: entries whose files the lockfile lists all, because no file names this machine.
+Other steps (environments, packages, facts of the machine) are made again on the other machine.
+"""
+
+import hashlib
+import importlib.metadata
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from crowdperf.call import bundle_program
+from crowdperf.call.bundle_program import CACHE_MARK, CHUNK_BYTES, ENTRY_FILES, FORMAT, BundleError
+
+ENGINE = ("cmind", "pyyaml", "requests")
+"""What the engine imports (requirements.txt)."""
+REPOSITORY = ("automation", "script", "src", "cmr.yaml")
+LEFT_OUT = ("__pycache__", "*.pyc", "*.egg-info")
+SUFFIX = ".pyz"
+PYZ_START = b"#!/usr/bin/env python3\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """command: words of `cm`. lock: the content of the lockfile. repository: with cmr.yaml. cache: of this machine."""
+
+    command: tuple[str, ...]
+    lock: Mapping[str, Any]
+    repository: Path
+    cache: Path
+    output: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A finished bundle: its size, its SHA-256, how many wheels and cache entries it has."""
+
+    path: Path
+    size_bytes: int
+    sha256: str
+    wheels: int
+    entries: int
+
+
+def make_bundle(order: Order) -> Made:
+    """Write the bundle; a file that is there is replaced at the end. Raises BundleError and OSError."""
+    order.output.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".bundle.", dir=order.output.parent) as name:
+        work, files = Path(name), Path(name) / "files"
+        files.mkdir()
+        (files / "crowdperf.lock").write_text(json.dumps(order.lock, indent=2) + "\n", encoding="utf-8")
+        copy_repository(order.repository, files / "repository")
+        wheels = fetch_wheels(locked_packages(order.lock), files / "wheels")
+        entries = [pack_entry(entry, order.cache, files / "cache") for entry in portable_entries(order)]
+        _write(work / "bundle", files, order.command)
+        digest = sha256_of(work / "bundle")
+        os.replace(work / "bundle", order.output)
+    return Made(order.output, order.output.stat().st_size, digest, wheels, len(entries))
+
+
+def copy_repository(source: Path, target: Path) -> None:
+    """Copy recipes, engine and packages, without what Python compiled. Raises OSError and shutil.Error."""
+    target.mkdir(parents=True)
+    for name in REPOSITORY:
+        if (source / name).is_dir():
+            shutil.copytree(source / name, target / name, ignore=shutil.ignore_patterns(*LEFT_OUT))
+        else:
+            shutil.copy2(source / name, target / name)
+
+
+def locked_packages(lock: Mapping[str, Any]) -> list[dict[str, str]]:
+    """The packages of a lockfile in groups for one call of pip each, a package to `==VERSION --hash=...`. Pure.
+
+    A second group has other versions of packages that the first one has, for another environment.
+    """
+    groups: list[dict[str, str]] = []
+    for thing in lock["things"]:
+        for name, row in (thing.get("facts") or {}).get("python_packages", {}).items():
+            wanted = f"=={row['version']}" + (f" --hash=sha256:{row['sha256']}" if "sha256" in row else "")
+            if any(group.get(name) == wanted for group in groups):
+                continue
+            group = next((group for group in groups if name not in group), None)
+            if group is None:
+                groups.append(group := {})
+            group[name] = wanted
+    return groups
+
+
+def fetch_wheels(groups: Iterable[Mapping[str, str]], folder: Path) -> int:
+    """Let pip put the packages into a folder, and those of the engine; returns their number. Raises BundleError.
+
+    Without a hash (an old pip installed it) a package is taken by its version alone.
+    """
+    folder.mkdir()
+    for group in groups:
+        for has_hash in (True, False):
+            lines = [name + wanted for name, wanted in sorted(group.items()) if ("--hash" in wanted) is has_hash]
+            if lines:
+                listed = folder / "requirements.txt"
+                listed.write_text("\n".join(lines) + "\n", encoding="utf-8")
+                _pip("download", "--no-deps", "--dest", str(folder), "--requirement", str(listed))
+                listed.unlink()
+    _pip("wheel", "--wheel-dir", str(folder), *engine_packages())
+    return sum(1 for _ in folder.iterdir())
+
+
+def engine_packages() -> list[str]:
+    """The packages of the engine as they are in this environment, `NAME==VERSION` each."""
+    return [f"{name}=={importlib.metadata.version(name)}" for name in ENGINE]
+
+
+def _pip(*words: str) -> None:
+    command = [sys.executable, "-m", "pip", words[0], "--quiet", "--disable-pip-version-check", *words[1:]]
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    if done.returncode != 0:
+        raise BundleError(
+            f"pip could not fetch the packages of the run (exit code {done.returncode}): "
+            f"{' '.join(done.stderr.strip().splitlines()[-3:])}\nhint: the index that they came from must be reachable"
+        )
+
+
+def portable_entries(order: Order) -> Iterator[Path]:
+    """Folders of cache entries with exactly the files that the lockfile lists for their recipe and variations."""
+    locked = [
+        (thing["recipe"], {(name, row["sha256"]) for name, row in thing["files"].items()})
+        for thing in order.lock["things"]
+        if thing.get("files")
+    ]
+    for path in sorted(order.cache.glob("*/entry.json")):
+        try:
+            row = json.loads(path.read_text(encoding="utf-8"))
+            files = {(file["path"], file["sha256"]) for file in row["files"]}
+            recipe = row["recipe"]
+        except (OSError, ValueError, KeyError, TypeError):
+            continue  # an entry that is being made, or none of ours
+        if (recipe, files) in locked:
+            yield path.parent
+
+
+def pack_entry(entry: Path, cache: Path, target: Path) -> str:
+    """Copy the declared files of an entry and its description without the path of the cache; returns its name.
+
+    Raises BundleError where a file is not what the entry recorded, and OSError.
+    """
+    folder = target / entry.name
+    folder.mkdir(parents=True)
+    escaped = json.dumps(str(cache))[1:-1]
+    for name in ENTRY_FILES:
+        text = (entry / name).read_text(encoding="utf-8")
+        (folder / name).write_text(text.replace(escaped, CACHE_MARK), encoding="utf-8")
+    details = json.loads((entry / "entry.json").read_text(encoding="utf-8"))
+    for file in details["files"]:
+        name = bundle_program.checked_name(file["path"])
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(entry / name, folder / name)
+        if (found := sha256_of(folder / name)) != file["sha256"]:
+            raise BundleError(
+                f"{entry / name} has the SHA-256 {found}, recorded is {file['sha256']}\n"
+                f"hint: cm rm cache {entry.name} -f, then a run rebuilds it"
+            )
+    state = (folder / "cm-cached-state.json").read_bytes()
+    details_text = (folder / "entry.json").read_text(encoding="utf-8")
+    new = details_text.replace(details["state_sha256"], hashlib.sha256(state).hexdigest())
+    (folder / "entry.json").write_text(new, encoding="utf-8")
+    return entry.name
+
+
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file in hex. Raises OSError."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(CHUNK_BYTES):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _write(target: Path, files: Path, command: Sequence[str]) -> None:
+    """Writes the zip file. Wheels, data and models are packed already, or do not become smaller: they are stored."""
+    rows: dict[str, Any] = {}
+    names = sorted(str(path.relative_to(files)) for path in files.rglob("*") if path.is_file())
+    with target.open("wb") as out:
+        out.write(PYZ_START)
+        with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as bundle:
+            for name in names:
+                path = files / name
+                status = path.stat()
+                rows[name] = {
+                    "size_bytes": status.st_size,
+                    "sha256": sha256_of(path),
+                    "mtime_ns": status.st_mtime_ns,
+                    **({"is_program": True} if status.st_mode & 0o100 else {}),
+                }
+                is_small = name.startswith("repository/")
+                bundle.write(path, f"files/{name}", zipfile.ZIP_DEFLATED if is_small else zipfile.ZIP_STORED)
+            manifest = {
+                "format": FORMAT,
+                "command": list(command),
+                "machine": bundle_program.machine(),
+                "engine": engine_packages(),
+                "files": rows,
+            }
+            bundle.writestr("manifest.json", json.dumps(manifest, indent=1) + "\n")
+            bundle.write(bundle_program.__file__, "__main__.py")
+    target.chmod(0o755)

@@ -1,0 +1,56 @@
+"""make-bundle: which runs it accepts, and what it says of a run that was never made."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recipe_loader import load_recipe
+
+recipe = load_recipe("make-bundle")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("run --model=resnet50", ["run", "script", "--tags=run,mlperf,inference", "--model=resnet50"]),
+        ("run get,python3", ["run", "script", "--tags=get,python3"]),
+        ("run script --tags=get,python3", ["run", "script", "--tags=get,python3"]),
+    ],
+)
+def test_the_run_is_given_in_words_of_crowdperf_or_cm(text: str, words: list[str]) -> None:
+    assert recipe.command_of(text) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "does not run a recipe"), ("plan", "does not run a recipe"),
+        ("rum", "unknown verb 'rum'"), ("run 'x", "No closing quotation"),
+    ],
+)  # fmt: skip
+def test_other_words_are_refused_with_an_example(text: str, words: str) -> None:
+    with pytest.raises(recipe.BundleError) as caught:
+        recipe.command_of(text)
+    assert words in str(caught.value) and "hint: crowdperf bundle --for=" in str(caught.value)
+
+
+class Automation:
+    """Answers calls of cm as it would: a lockfile of a run that is not in the cache."""
+
+    def __init__(self) -> None:
+        self.cmind = self
+
+    def access(self, words: Any) -> dict[str, Any]:
+        assert words == ["lock", "script", "--tags=run,mlperf,inference"]
+        return {"return": 0, "lock": {}, "unmade": ["get-dataset-digits"]}
+
+
+def test_a_run_that_is_not_in_the_cache_is_named_with_its_command(hook_input: Any, tmp_path: Path) -> None:
+    call = hook_input({"CM_BUNDLE_FOR": "run", "CM_BUNDLE_OUTPUT": str(tmp_path / "it.pyz")})
+    answer = recipe.preprocess({**call, "automation": Automation()})
+    assert answer["return"] == 1
+    assert answer["error"] == (
+        "the cache has no get-dataset-digits of this run yet\n"
+        "hint: cm run script --tags=run,mlperf,inference, then make the bundle"
+    )
+    assert not (tmp_path / "it.pyz").exists()
