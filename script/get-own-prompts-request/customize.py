@@ -14,8 +14,11 @@ from crowdperf.data.given_prompts import parse_lengths, parse_slo, read_prompts
 def request_environment(values) -> dict[str, str]:
     """The env keys that describe the prompts. Raises DataError."""
     path, lengths = values["prompts"], values["input_tokens"]
-    if (path is None) == (lengths is None):
-        raise DataError("give either your own prompts or the length of generated ones", "--prompts=FILE.jsonl")
+    if path is not None and lengths is not None:
+        both = f"--prompts={path.name} and --input_tokens={lengths} cannot be combined"
+        raise DataError(f"{both}: the file has your prompts, the number generates others", "omit one of them")
+    if path is None and lengths is None:
+        raise DataError("the prompts are missing", "give --prompts=FILE.jsonl, or --input_tokens=N to generate them")
     request = {
         "is_synthetic": path is None,
         "max_tokens": values["output_tokens"],

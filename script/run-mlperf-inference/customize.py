@@ -18,9 +18,12 @@ from crowdperf.kit.file_locks import file_lock
 from crowdperf.kit.user_paths import users_folder
 from crowdperf.logs.layout import ResultsPaths, make_run_id
 from crowdperf.rules.app_names import APP_RECIPE, app_names, recipe_meta
+from crowdperf.rules.run_settings import PATHS
 
 from . import basis, loads, matrix, repeats, resume, session, sessionfile
 
+NEEDED_PATHS = tuple(name for name in PATHS if name != "user_conf")
+"""Inputs whose file or folder must be there, also in a plan of this machine. A run may yet write user.conf."""
 HINT = "hint: cm help script run-mlperf-inference lists the inputs and their values"
 PLANNED_RUN_ID = "planned-run"
 """Stands for the run id, which is made of the time of the run."""
@@ -52,6 +55,10 @@ def read_config(i) -> matrix.Config:
     recipes_folder = Path(env["CM_TMP_CURRENT_SCRIPT_PATH"]).parent
     known = app_names(recipe_meta(recipes_folder, APP_RECIPE))
     config = matrix.parse_config(i["values"], known)
+    missing = () if "machine" in config.options else NEEDED_PATHS
+    if problems := [f"--{name}: {path} does not exist" for name in missing
+                    if (path := config.options.get(name)) and not Path(path).exists()]:  # fmt: skip
+        raise matrix.ConfigError(problems)
     if command := config.options.get("power_command"):
         try:
             power_words(command, users_folder(env))

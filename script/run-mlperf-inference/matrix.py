@@ -218,7 +218,8 @@ def _misfits(config: Config, prompts: PromptSettings, known: AppNames) -> list[s
         if name in config.options and (config.source != DEFAULT_SOURCE or is_fixed):
             made = config.model if is_fixed else f"--source={config.source}"
             way = OWN_MODEL if is_fixed else "your own copy requires --source=real"
-            problems.append(f"--{name}: {made} generates its own data and model, but {way}")
+            found = Path(config.options[name]).name
+            problems.append(f"--{name}: found {found!r}, but {made} generates its own data and model: {way}")
     problems += [f"--{name}: {why}" for name, why in misplaced_inputs(config.options, config.scenarios).items()]
     return problems + _unused_targets(config.targets, config.scenarios)
 

@@ -38,6 +38,11 @@ def require_baseline(values: Mapping[str, Any], specs: tuple[RunSpec, ...]) -> N
 
     try:
         parse_tolerance(values["max_slowdown"], "max_slowdown")
+    except RecipeError as error:
+        raise ConfigError(
+            [f"--max_slowdown: found {values['max_slowdown']!r}; allowed: a number of percent"]
+        ) from error
+    try:
         names = {one.name for one in find_results(folder)}
     except RecipeError as error:
         raise ConfigError([f"--baseline: {error.message}"]) from error

@@ -324,12 +324,12 @@ def test_options_reach_every_run_and_the_batch_timeout_those_that_have_one():
         ),
         (
             {"CM_MLPERF_OWN_DATASET_PATH": "d"},
-            "--dataset_path: digits generates its own data and model, but your own copy is only supported for a "
-            "benchmark such as resnet50. Your own network runs without --model: --model_path=FILE.onnx",
+            "--dataset_path: found 'd', but digits generates its own data and model: your own copy is only supported "
+            "for a benchmark such as resnet50. Your own network runs without --model: --model_path=FILE.onnx",
         ),
         (
             {"CM_MLPERF_OWN_MODEL_PATH": "m", "CM_MLPERF_MODEL": "resnet50", "CM_MLPERF_SOURCE": "tiny"},
-            "--model_path: --source=tiny generates its own data and model",
+            "but --source=tiny generates its own data and model",
         ),
     ],
 )

@@ -113,7 +113,7 @@ def test_the_limit_is_the_users(call, baseline):
     [
         ("none", "5%", "--baseline: "),
         (".", "5%", "it contains no record.json"),
-        ("base", "fast", "--max_slowdown=fast is not a number of percent"),
+        ("base", "fast", "--max_slowdown: found 'fast'; allowed: a number of percent"),
         ("other", "5%", "has no result of the same name: found digits/Server/performance, this run has"),
     ],
 )

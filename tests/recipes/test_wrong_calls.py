@@ -1,0 +1,247 @@
+"""Wrong calls of run,mlperf,inference as a user types them: each ends with a clear error before anything is installed.
+
+A row is the words of the call and what the error must have: the input, the value found, what is allowed or the next
+step. Add a row for each new input.
+"""
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+
+import pytest
+from helpers import CHECKOUT, TemporaryHome, write_indexes
+from made_records import row
+from recipe_engine.actions.adapter import Home
+from recipe_engine.actions.run import run_action
+from recipe_engine.disk.repos import RepoInfo
+from recipe_engine.provenance.record import sealed
+from recipe_engine.rules.errors import RecipeError
+from stub_openai import running_stub
+
+CLOSED = "http://127.0.0.1:9/v1"
+"""The port discard: nothing listens there."""
+
+
+def _field(number: int, content: bytes | int) -> bytes:
+    """A field of a protobuf message, of fewer than 128 bytes."""
+    if isinstance(content, int):
+        return bytes([number << 3, content])
+    return bytes([number << 3 | 2, len(content)]) + content
+
+
+def _tensor(name: str, dims: tuple[int | str, ...]) -> bytes:
+    shape = b"".join(_field(1, _field(2, one.encode()) if isinstance(one, str) else _field(1, one)) for one in dims)
+    return _field(1, name.encode()) + _field(2, _field(1, _field(1, 1) + _field(2, shape)))
+
+
+def network(*dims: int | str) -> bytes:
+    """An ONNX file whose network passes x on as y."""
+    node = _field(1, b"x") + _field(2, b"y") + _field(4, b"Identity")
+    graph = _field(1, node) + _field(2, b"g") + _field(11, _tensor("x", dims)) + _field(12, _tensor("y", dims))
+    return _field(1, 8) + _field(7, graph) + _field(8, _field(2, 17))
+
+
+FILES = {
+    "net.onnx": network("n", 4),
+    "open.onnx": network("n", "k"),
+    "empty.onnx": b"",
+    "text.onnx": b"hello, this is not a network",
+    "net.pt": b"PK",
+    "prompts.jsonl": b'{"prompt": "Hello"}\n{"prompt": "How are you?"}\n',
+    "bad.jsonl": b'{"prompt": "Hello"}\n{"question": "x"}\n',
+    "broken.jsonl": b'{"prompt": "Hello"\n',
+    "empty.jsonl": b"",
+    "meter.txt": b"3\n",
+    "user.conf": b"digits.Offline.target_qps = fast\n",
+}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[TemporaryHome, Home]]:
+    """A home with this checkout and nothing installed, and a user's folder with FILES and a baseline."""
+    home = TemporaryHome(tmp_path_factory.mktemp("wrong"))
+    write_indexes(home.path)
+    for name, content in FILES.items():
+        (home.work / name).write_bytes(content)
+    (home.work / "folder").mkdir()
+    record = home.work / "base" / "record.json"
+    record.parent.mkdir()
+    within = {"throughput": {"value": 1.0, "unit": "samples/s", "higher_is_better": True}}
+    outcome = {"exact": {"valid": True}, "within": within}
+    record.write_text(json.dumps(sealed(row(name="digits/Server/performance", outcome=outcome))))
+    checkout = RepoInfo(CHECKOUT, "crowdperf", "49f3fd96f011aa42", "literal", True, "src")
+    yield home, Home([checkout], home.path, home.path / "repos" / "local")
+    home.close()
+
+
+CALLS = [
+    # benchmark, scenario, mode
+    ("--model=resnet51", "--model=resnet51 is not one of its values", "resnet50"),
+    ("--model=digits,resnet50", "--model: only one benchmark per run, found 'digits,resnet50'"),
+    ("--scenario=Ofline", "--scenario=Ofline is not one of its values", "Offline"),
+    ("--model=digits --scenario=Interactive", "--scenario: digits has no Interactive, only"),
+    ("--mode=speed", "--mode=speed is not one of its values", "performance"),
+    ("--modle=digits", "--modle", "--model"),
+    ("--backend=onyx", "--backend=onyx is not one of its values", "onnxruntime"),
+    ("--device=gpu", "--device=gpu is not one of its values", "cuda"),
+    ("--device=cuda", "--device=cuda: ", "--device=cpu runs without one"),
+    ("--precision=fp8", "--precision=fp8 is not one of its values", "int8"),
+    ("--source=fake", "--source=fake is not one of its values", "synthetic"),
+    ("--execution_mode=quick", "--execution_mode=quick is not one of its values", "test"),
+    ("--threads=0", "--threads: found '0'; allowed: a whole number from 1"),
+    ("--threads=two", "--threads: found 'two'; allowed: a whole number"),
+    ("--instances=2 --threads=3", "--threads: found '3'; allowed: a multiple of 2"),
+    ("--batch_size=1.5", "--batch_size: found '1.5'; allowed: a whole number"),
+    ("--gpus=0", "--gpus: found '0'", "--device=cuda"),
+    ("--offline_target_qps=fast", "--offline_target_qps: found 'fast'; allowed: a number above 0"),
+    (
+        "--scenario=Offline --server_target_qps=4",
+        "--server_target_qps: only Server has this target",
+        "--offline_target_qps",
+    ),
+    ("--scenario=Offline --batch_timeout_us=5", "--batch_timeout_us: only Server batches wait to fill"),
+    ("--min_duration_ms=-5", "--min_duration_ms: found '-5'; allowed: a whole number from 1"),
+    ("--user_conf=none.conf", "--user_conf: ", "none.conf is not a file"),
+    ("--run_id=../up", "--run_id: found '../up'; allowed: letters, digits"),
+    ("--resume=some", "--resume=some is not one of its values", "failed"),
+    ("--run_id=a --resume=failed", "--resume: found 'failed', but runs with --run_id resume automatically"),
+    ("--rerun=yes", "--rerun: only allowed with --run_id"),
+    ("--transport=tcp", "--transport=tcp is not one of its values", "grpc"),
+    ("--transport=grpc", "--transport: backend onnxruntime does not use a server"),
+    ("--find=maybe", "--find=maybe is not one of its values (allowed: yes, no)"),
+    ("--results_dir=net.onnx", "--results_dir", "net.onnx"),
+    # a file of one's own
+    ("--model_path=none.onnx", "--model_path: ", "none.onnx does not exist"),
+    ("--model_path=empty.onnx", "empty.onnx", "the file is empty"),
+    ("--model_path=text.onnx", "text.onnx", "not a message of ONNX"),
+    ("--model_path=net.pt", "--model_path: found 'net.pt'", "FILE.onnx"),
+    ("--model_path=folder", "--model_path: found 'folder'", "FILE.onnx"),
+    ("--model_path=open.onnx", "sizes are missing: x float32[n,k]", "--shape='x:1,k'"),
+    ("--model_path=net.onnx --shape=y:1,4", "--shape has y, which is not an input. Its inputs: x float32[n,4]"),
+    ("--model_path=net.onnx --shape=x:1,5", "shape", "4"),
+    ("--model_path=net.onnx --shape=x-1,4", "shape", "NAME:"),
+    ("--model_path=net.onnx --shape=x:a,4", "--shape: found 'x:a,4'", "sizes from 1"),
+    ("--model_path=net.onnx --inputs=none.npz", "--inputs: ", "none.npz does not exist"),
+    ("--model_path=net.onnx --inputs=text.onnx", "text.onnx", ".npz"),
+    (
+        "--model_path=net.onnx --mode=accuracy",
+        "--mode: an accuracy run needs --inputs=FILE.npz and --expected=FILE.npz",
+    ),
+    ("--model_path=net.onnx --source=tiny", "--source=tiny: your own model has no synthetic one"),
+    ("--model=digits --shape=x:1,4", "--shape: only supported for"),
+    ("--model=resnet50 --inputs=none.npz", "--inputs: only supported for"),
+    ("--model=own-onnx", "--model=own-onnx: an input is missing, add --model_path=FILE.onnx"),
+    ("--model=resnet50 --model_path=none", "--model_path: ", "none does not exist"),
+    ("--model=resnet50 --dataset_path=none", "--dataset_path: ", "none does not exist"),
+    ("--model=digits --model_path=folder", "--model_path: found 'folder', but digits generates its own data and model"),
+    # a server
+    (f"--endpoint={CLOSED} --prompts=prompts.jsonl", "127.0.0.1:9", "onnection refused"),
+    ("--endpoint=server:8000 --prompts=prompts.jsonl", "--endpoint: found 'server:8000'; allowed: "),
+    ("--endpoint=ftp://host/v1 --prompts=prompts.jsonl", "--endpoint", "http://HOST"),
+    ("--endpoint=http://me:pw@host/v1 --prompts=prompts.jsonl", "--endpoint", "a user or a password"),
+    ("--prompts=prompts.jsonl", "--endpoint", "http://HOST:PORT/v1"),
+    ("--endpoint={stub} --prompts=none.jsonl", "--prompts: ", "none.jsonl does not exist"),
+    ("--endpoint={stub} --prompts=empty.jsonl", "empty.jsonl", "empty"),
+    ("--endpoint={stub} --prompts=bad.jsonl", "bad.jsonl", "line 2"),
+    ("--endpoint={stub} --prompts=broken.jsonl", "broken.jsonl", "line 1"),
+    ("--endpoint={stub} --prompts=prompts.jsonl --endpoint_model=other", "other", "stub-8b"),
+    ("--endpoint={stub} --input_tokens=0", "--input_tokens", "'0'"),
+    ("--endpoint={stub} --input_tokens=ten", "--input_tokens", "'ten'"),
+    (
+        "--endpoint={stub} --input_tokens=10 --output_tokens=1",
+        "--output_tokens: found '1'; allowed: a whole number from 2",
+    ),
+    (
+        "--endpoint={stub} --input_tokens=10 --prompts=prompts.jsonl",
+        "--prompts=prompts.jsonl and --input_tokens=10 cannot be combined",
+    ),
+    ("--endpoint={stub} --input_tokens=10 --slo=ttft500", "--slo", "ttft:500ms"),
+    ("--endpoint={stub} --input_tokens=10 --slo=speed:5ms", "--slo", "'speed"),
+    ("--endpoint={stub} --input_tokens=10 --concurrency=0", "--concurrency: found '0'; allowed: "),
+    ("--endpoint={stub} --input_tokens=10 --concurrency=4 --rate=2", "--rate: cannot be combined with --concurrency"),
+    ("--endpoint={stub} --input_tokens=10 --rate=fast", "--rate: found 'fast'; allowed: "),
+    ("--endpoint={stub} --input_tokens=10 --endpoint_api=grpc", "--endpoint_api=grpc is not one of its values", "chat"),
+    (
+        "--endpoint={stub} --input_tokens=10 --endpoint_key_variable=sk-123",
+        "--endpoint_key_variable",
+        "environment variable",
+    ),
+    ("--endpoint={stub} --input_tokens=10 --max_in_flight=many", "--max_in_flight: found 'many'; allowed: a whole"),
+    (
+        "--endpoint={stub} --input_tokens=10 --request_timeout_s=0",
+        "--request_timeout_s: found '0'; allowed: a number above 0",
+    ),
+    ("--endpoint={stub} --input_tokens=10 --mode=accuracy", "--mode: an accuracy run needs"),
+    ("--endpoint={stub} --model=digits", "digits", "endpoint"),
+    # comparing, energy, cost
+    ("--baseline=none", "--baseline: ", "none"),
+    ("--baseline=folder", "--baseline: ", "no record.json"),
+    (
+        "--scenario=Offline --baseline=base",
+        "--baseline: ",
+        "has no result of the same name: found digits/Server/performance",
+    ),
+    (
+        "--scenario=Server --mode=performance --baseline=base --max_slowdown=slow",
+        "cannot run this request: --max_slowdown: found 'slow'; allowed: a number of percent",
+    ),
+    ("--max_slowdown=5%", "--max_slowdown", "--baseline"),
+    ("--junit=a.xml", "--junit", "--baseline"),
+    ("--repeats=0", "--repeats: found '0'; allowed: a whole number from 1 to 30"),
+    ("--repeats=31", "--repeats: found '31'; allowed: a whole number from 1 to 30"),
+    ("--power_command=./none.sh", "--power_command: the program ./none.sh was not found"),
+    ("--power_command=./meter.txt", "--power_command: the program ./meter.txt is not executable. Run: chmod +x"),
+    ("--power_command='sh | cat'", "--power_command: ", "not run by a shell", "script"),
+    ('--power_command="sh \'a"', "--power_command: ", "Close the quotation"),
+    ("--power_command=sh --mode=accuracy", "--power_command: only performance runs have it"),
+    ("--power_command=sh --find=yes", "--power_command: not supported with --find"),
+    ("--price_per_hour=0", "--price_per_hour: found '0'; allowed: a number above 0"),
+    ("--price_per_hour=$2.5", "--price_per_hour: found '$2.5'; allowed: a number above 0"),
+]
+"""The words, and what the error has."""
+
+
+class Refusing:
+    """In the place of cmind: a call that was not refused begins its first run here."""
+
+    def access(self, request: dict[str, object]) -> dict[str, object]:
+        raise AssertionError(f"not refused before {request.get('tags')}")
+
+
+def refusal(place: tuple[TemporaryHome, Home], words: str) -> str:
+    """The text of the error of a call, with its hint. Raises AssertionError where it is not refused."""
+    home, engine_home = place
+    inputs = dict(word.removeprefix("--").split("=", 1) for word in shlex.split(words))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(home.work)
+        for key in ("OPENAI_BASE_URL", "OPENAI_API_KEY", "CM_RECORDED_MACHINE"):
+            patch.delenv(key, raising=False)
+        try:
+            answer = run_action({"tags": "run,mlperf,inference", "quiet": True, **inputs}, engine_home, Refusing())
+        except RecipeError as error:
+            return f"{error.message}\n{error.hint or ''}"
+    assert answer["return"], f"accepted: {words}"
+    return str(answer.get("error"))
+
+
+@pytest.fixture(scope="module")
+def stub() -> Iterator[str]:
+    with running_stub() as (_, url):
+        yield f"{url}/v1"
+
+
+@pytest.mark.parametrize("call", CALLS, ids=[one[0].replace("{stub}", "URL") for one in CALLS])
+def test_a_wrong_call_is_refused_with_what_to_change(place, stub: str, call: tuple[str, ...]) -> None:
+    home, _ = place
+    before = sorted(path.relative_to(home.work) for path in home.work.rglob("*"))
+    text = refusal(place, call[0].replace("{stub}", stub))
+    print(f"{call[0]}\n   => {text}")
+    assert all(words in text for words in call[1:]), text
+    assert "Traceback" not in text and not re.search(r"\b(None|KeyError|TypeError)\b", text), text
+    assert [path for path in home.store.glob("*") if (path / "_cm.json").is_file()] == [], "something was installed"
+    assert sorted(path.relative_to(home.work) for path in home.work.rglob("*")) == before, "the user's folder changed"
+
+
+def test_the_table_has_sixty_calls_and_more() -> None:
+    assert len({one[0] for one in CALLS}) == len(CALLS) >= 60
