@@ -25,6 +25,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
+from syntax import walk
+
 ROOT = Path(__file__).resolve().parents[1]
 COSTS = "tests/costs.json"
 """Processor seconds of each test file, user and system with those of the processes it waits for; made by
@@ -80,7 +82,7 @@ def names_in(text: str, module: str = "") -> Names:
         tree = ast.parse(text)
     except SyntaxError:
         return Names(frozenset(), frozenset(), frozenset())
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Import):
             modules |= {one.name for one in node.names}
         elif isinstance(node, ast.ImportFrom):

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from syntax import walk
 
 ROOT = Path(__file__).resolve().parents[1]
 RULES = ROOT / "tools" / "words.yaml"
@@ -162,12 +163,12 @@ def python(name: str, text: str) -> Iterator[Passage]:
     """The docstrings of a module, and its literals that have a space."""
     tree = ast.parse(text)
     docs, parts = set(), set()
-    for node in ast.walk(tree):  # parents before their children
+    for node in walk(tree):
         words = ""
         if isinstance(node, ast.Expr):
             docs.add(id(node.value))
         elif isinstance(node, ast.JoinedStr):
-            parts.update(id(one) for one in ast.walk(node) if one is not node)
+            parts.update(id(one) for one in walk(node) if one is not node)
             words = "".join(str(one.value) if isinstance(one, ast.Constant) else "…" for one in node.values)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in parts:
             words = node.value

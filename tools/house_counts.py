@@ -21,6 +21,7 @@ from typing import Any
 import yaml
 from snapshot_engine import LIBRARY
 from snapshot_trees import package_roots
+from syntax import walk
 
 YES_AND_NO = {"yes", "no", "true", "false", "on", "off"}
 SHORT_WORDS = {"y", "n", "t", "f", "1", "0", "", "none", "never", "always"}
@@ -195,7 +196,7 @@ def _dependency_tags(meta: Any) -> Iterator[str]:
 
 def _yes_no_tables(tree: ast.Module) -> Iterator[int]:
     """The lines of collections of at least three words that mean yes or no."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Tuple | ast.List | ast.Set):
             parts: list[ast.expr | None] = list(node.elts)
         elif isinstance(node, ast.Dict):
@@ -210,7 +211,7 @@ def _yes_no_tables(tree: ast.Module) -> Iterator[int]:
 
 def _reader_classes(tree: ast.Module) -> Iterator[str]:
     """Classes with at least two methods that read single values."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.ClassDef):
             methods = {one.name.strip("_") for one in node.body if isinstance(one, ast.FunctionDef)}
             if len(methods & READS) >= 2:
@@ -219,7 +220,7 @@ def _reader_classes(tree: ast.Module) -> Iterator[str]:
 
 def _imported(tree: ast.Module, package: str, inside: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     """What a module imports of its own package, as parts below the package; ``inside`` is the folder it lies in."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.ImportFrom):
             module = tuple(node.module.split(".")) if node.module else ()
             if node.level:
@@ -253,7 +254,7 @@ def file_rows(house: House) -> Iterator[str]:
         tree, lines = ast.parse(text), text.splitlines()
         documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
         spans = {"docs": 0, "import": 0}
-        for node in ast.walk(tree):
+        for node in walk(tree):
             if isinstance(node, ast.Import | ast.ImportFrom):
                 spans["import"] += _span(node)
             elif isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:

@@ -148,13 +148,13 @@ def table() -> str:
     return "\n".join(rows) + "\n"
 
 
-def main() -> int:
+def main(words: Sequence[str] | None = None) -> int:
     """Writes both files, or with ``--check`` tells by the exit status whether they are up to date."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="write no file, exit with 1 if a file would change")
     page = PAGE.read_text(encoding="utf-8")
     made = {PICTURE: picture(), PAGE: made_table.page_with_table(page, NAME, table())}
-    if parser.parse_args().check:
+    if parser.parse_args(words).check:
         return int(any(not path.is_file() or path.read_text(encoding="utf-8") != text for path, text in made.items()))
     for path, text in made.items():
         path.write_text(text, encoding="utf-8")

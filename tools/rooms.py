@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from syntax import import_statements
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "crowdperf"
 
@@ -42,10 +44,10 @@ def modules() -> dict[str, ast.Module]:
 
 def all_imported(tree: ast.AST) -> Iterator[str]:
     """Every module that a file imports, inside functions too; relative ones begin with dots."""
-    for node in ast.walk(tree):
+    for node in import_statements(tree):
         if isinstance(node, ast.Import):
             yield from (one.name for one in node.names)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             base = "." * node.level + (node.module or "")
             yield from (f"{base}.{one.name}" if base.strip(".") else f"{base}{one.name}" for one in node.names)
 
@@ -87,10 +89,10 @@ def outside_packages(room: str) -> list[str]:
     names = set()
     for name, tree in modules().items():
         if room_of(name) == room:
-            for node in ast.walk(tree):
+            for node in import_statements(tree):
                 if isinstance(node, ast.Import):
                     names |= {one.name.partition(".")[0] for one in node.names}
-                elif isinstance(node, ast.ImportFrom) and not node.level:
+                elif not node.level:
                     names.add(str(node.module).partition(".")[0])
     return sorted(names - set(sys.stdlib_module_names) - {"crowdperf"})
 

@@ -40,6 +40,7 @@ import changed_tests
 import yaml
 from missing_room_plugin import VARIABLE
 from rooms import all_imported
+from syntax import walk
 from without_room_tests import Gone, facts_of, pruned_tests
 
 ROOMS = ("standins", "sweeps", "curves", "store", "web", "fronts")
@@ -350,7 +351,7 @@ def problems_of(removal: Removal) -> list[str]:
 
 def programs_in(tree: ast.AST, pattern: re.Pattern[str]) -> Iterator[str]:
     """The whole texts in code that are a module of a room that went: words behind -m, names for importlib."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         value = node.value if isinstance(node, ast.Constant) else None
         if isinstance(value, str) and re.fullmatch(r"[\w.]+", value) and pattern.match(value):
             yield value

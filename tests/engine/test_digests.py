@@ -21,6 +21,7 @@ from recipe_engine.disk.packages import Library, imports_of, words_of
 from recipe_engine.provenance.lock import lock_action
 from recipe_engine.provenance.lockfile import LockMismatch
 from recipe_engine.rules.errors import MetaError, NotFound
+from syntax import import_statements
 
 RUN_BY_NAME = r"""["']-m["'],\s*["']([A-Za-z_][\w.]*)["']"""
 
@@ -28,10 +29,10 @@ RUN_BY_NAME = r"""["']-m["'],\s*["']([A-Za-z_][\w.]*)["']"""
 def imports_by_parsing(text: str) -> set[str]:
     """What ``imports_of`` must find but for modules that are run by name, by Python's own parser."""
     names: set[str] = set()
-    for node in ast.walk(ast.parse(text)):
+    for node in import_statements(ast.parse(text)):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
+        else:
             start = "." * node.level + (node.module or "")
             dot = "" if start.endswith(".") else "."
             names |= {start if alias.name == "*" else f"{start}{dot}{alias.name}" for alias in node.names}

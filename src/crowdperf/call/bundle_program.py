@@ -250,9 +250,7 @@ def main(file: str, words: list[str]) -> int:
     """Check, unpack and run the bundle `file`. Returns the exit code, 1 for a bundle that cannot be used."""
     name = os.path.basename(file)
     parser = argparse.ArgumentParser(prog=name, usage=USAGE, description=__doc__.partition("\n")[0], allow_abbrev=False)
-    parser.add_argument(
-        "--folder", type=Path, help="folder for its files (default: the path of the bundle without .pyz)"
-    )
+    parser.add_argument("--folder", type=Path, help="for its files (default: the path of the bundle without .pyz)")
     parser.add_argument("--check", action="store_true", help="only check this machine and the SHA-256 of every file")
     given, more = parser.parse_known_args(words)
     folder = Path(os.path.abspath(given.folder or os.path.splitext(file)[0]))
