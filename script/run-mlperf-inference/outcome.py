@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdperf.logs.interference import disturbance_lines, disturbances, server_lines
-from crowdperf.logs.rates import chosen_rate_text, has_chosen_rate, reasons_text
+from crowdperf.logs.rates import chosen_rate_text, has_chosen_rate, reasons_text, why_not_judged_alone
 from crowdperf.rules import provenance
 from crowdperf.rules.backends import BACKENDS, STAND_IN_BACKENDS
 from crowdperf.rules.benchmarks import BENCHMARKS, record_of
@@ -150,7 +150,10 @@ def notes_on(config: Config, runs: Sequence[FinishedRun]) -> tuple[str, ...]:
         )
     if config.backend in STAND_IN_BACKENDS:
         notes.append(BACKENDS[config.backend].stand_in)
-    chosen = [run for run in runs if run.spec.mode is Mode.PERFORMANCE and has_chosen_rate(run.result)]
+    measured = [run for run in runs if run.spec.mode is Mode.PERFORMANCE]
+    if not config.run_id.startswith("repeat-") and any(why_not_judged_alone(run.result) for run in measured):
+        notes.append("Short runs, each made once: two of them can differ by half. To compare, add --repeats=6.")
+    chosen = [run for run in measured if has_chosen_rate(run.result)]
     if any(not run.result.get("text") for run in chosen):
         notes.append("Server ran at a conservative rate chosen by the harness. To find the maximum, add --find=yes.")
     notes += [

@@ -10,15 +10,19 @@ from statistics import median
 from typing import Any
 
 from crowdperf.call.recipe_calls import PASSED_ON_INPUTS, SCRIPT_AUTOMATION
+from crowdperf.kit.html_page import Html, bullets, copyable, document, table, text
+from crowdperf.kit.numbers import quantity, spread_percent
 from crowdperf.kit.terminal import aligned
-from crowdperf.kit.whole_file import write_json
+from crowdperf.kit.whole_file import write_json, write_whole
 
 from .matrix import ConfigError, RunSpec
+from .outcome import repeat_command
 from .record import QUERY
+from .session import without_secrets
 
 OWN = ("repeats", "baseline", "max_slowdown", "junit", "markdown")
 """Inputs of the whole call, which its repeats do not get."""
-SUMMARY = "repeats.json"
+SUMMARY, PAGE = "repeats.json", "results.html"
 DEFAULT_SLOWDOWN = "5%"
 BASELINE_HINT = "hint: cm run script --tags=show,mlperf,results lists results that can be a baseline"
 
@@ -74,8 +78,9 @@ def make(i: dict[str, Any], mapping: Mapping[str, str], folder: Path, say: Calla
         state = answer.get("new_state") or state
     rows = summary(folder)
     write_json(folder / SUMMARY, {"format": 1, "repeats": count, "metrics": rows})
+    write_whole(folder / PAGE, page(folder, rows, repeat_command(without_secrets({**inputs, "repeats": count}))))
     say(f"\n{count} repeats in {folder}")
-    say("\n".join(table(rows)))
+    say("\n".join([*table_lines(rows), f"Page:    {folder / PAGE}"]))
     i["state"].update(state)
     return {"return": 0}
 
@@ -86,28 +91,40 @@ def summary(folder: Path) -> list[dict[str, Any]]:
 
     found: dict[tuple[str, str, str], list[float]] = {}
     for one in find_results(folder):
-        for metric, quantity in {**one.outcome.within, **one.outcome.further}.items():
-            found.setdefault((one.name, metric, quantity.unit), []).append(quantity.value)
+        for metric, measured in {**one.outcome.within, **one.outcome.further}.items():
+            found.setdefault((one.name, metric, measured.unit), []).append(measured.value)
     return [
         {"name": name, "metric": metric, "unit": unit, "values": values, "median": median(values),
-         "spread_percent": _spread_percent(values)}
+         "spread_percent": None if (spread := spread_percent(values)) is None else round(spread, 2)}
         for (name, metric, unit), values in found.items()
     ]  # fmt: skip
 
 
-def _spread_percent(values: list[float]) -> float | None:
-    middle = median(values)
-    return round((max(values) - min(values)) / 2 / abs(middle) * 100, 2) if middle else None
+def page(folder: Path, rows: list[dict[str, Any]], command: str) -> str:
+    """The page of all repeats: medians with their spread, and links to the pages of the repeats."""
+    title = f"{folder.name}: {max(len(row['values']) for row in rows) if rows else 0} repeats"
+    headings = ("Result", "Metric", "Median", "Unit", "Spread", "Lowest", "Highest")
+    cells = [(row["name"], row["metric"], quantity(row["median"]), row["unit"], _spread_text(row),
+              quantity(min(row["values"])), quantity(max(row["values"]))) for row in rows]  # fmt: skip
+    pages = sorted(folder.glob("repeat-*/results.html"), key=lambda path: int(path.parent.name.rpartition("-")[2]))
+    links = [Html(f'<a href="{path.parent.name}/results.html">{path.parent.name}</a>') for path in pages]
+    quiet = '<p class="quiet">The spread is half the range, in percent of the median.</p>'
+    shown = table(headings, cells, numbers=(2, 4, 5, 6), kind="stacked")
+    parts = [f"<h1>{text(title)}</h1>", shown, quiet, "<h2>Repeats</h2>", bullets(links), copyable("Again", command)]
+    return document(title, parts)
 
 
-def table(rows: list[dict[str, Any]]) -> list[str]:
+def _spread_text(row: Mapping[str, Any]) -> str:
+    return "" if row["spread_percent"] is None else f"±{row['spread_percent']:,.1f} %"
+
+
+def table_lines(rows: list[dict[str, Any]]) -> list[str]:
     """Medians with the spread, one line per metric."""
     cells = [("Result", "Metric", "Median", "Lowest", "Highest", "Spread")]
     for row in rows:
         unit = f", {row['unit']}" if row["unit"] else ""
         numbers = (f"{value:,.6g}" for value in (row["median"], min(row["values"]), max(row["values"])))
-        spread = "" if row["spread_percent"] is None else f"±{row['spread_percent']:,.1f} %"
-        cells.append((row["name"], f"{row['metric']}{unit}", *numbers, spread))
+        cells.append((row["name"], f"{row['metric']}{unit}", *numbers, _spread_text(row)))
     return aligned(cells, frozenset(("Median", "Lowest", "Highest", "Spread")))
 
 

@@ -4,14 +4,15 @@ import contextlib
 import json
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from itertools import compress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from crowdperf.kit.text_documents import given_text
-from crowdperf.logs.rates import batch_of
+from crowdperf.kit.numbers import quantity, repeats_text
+from crowdperf.kit.text_documents import given_text, part
+from crowdperf.logs.rates import MIN_JUDGED_S, batch_of
 from crowdperf.rules.backends import BACKENDS
 from crowdperf.rules.names import counted
 
@@ -23,7 +24,10 @@ DEPTHS = ("", "*/", "*/*/")
 """A results folder itself, one for each call, or one for each call by system or by kind of runs."""
 WIDTH = 100
 _SETTINGS = ("batch", "inst")
-"""Columns that are shown where they tell results apart, beside those that have ``WIDTH``."""
+_TOKEN_TIMES = ("TTFT p99, ms", "TPOT p99, ms")
+"""Columns that are shown where they tell results apart, beside those that have ``WIDTH``; the latter of language
+models."""
+_REPEAT = re.compile(r"repeat-\d+")
 STAMP = re.compile(r"(\d{8}T\d{6}Z)")
 """How the names of results folders begin, unless the user chose one (crowdperf.logs.layout.make_run_id)."""
 AGE = re.compile(r"(\d+)\s*(min|h|d|w)")
@@ -59,6 +63,9 @@ class Result(NamedTuple):
     label: str
     batch_size: int | None
     instances: int | None
+    ttft_p99_ms: float | None
+    tpot_p99_ms: float | None
+    duration_s: float | None
 
 
 class Wanted(NamedTuple):
@@ -153,6 +160,9 @@ def results_in(path: Path) -> list[Result]:
                 label=str(performance.get("label", content.get("label")) or ""),
                 batch_size=batch_of(str(row["scenario"]), performance),
                 instances=_instances(performance),
+                ttft_p99_ms=part(performance, "text", "ttft_ms", "p99"),
+                tpot_p99_ms=part(performance, "text", "tpot_ms", "p99"),
+                duration_s=performance.get("duration_s"),
             )
         )
     return found
@@ -192,23 +202,48 @@ def table_lines(results: Sequence[Result]) -> list[str]:
         *_SETTINGS,
         "figure",
         "unit",
+        *_TOKEN_TIMES,
         "LoadGen",
         "score",
         "",
     )
     rows = [titles, *(_cells(result, labels) for result in results)]
-    told = [title not in _SETTINGS or len({row[place] for row in rows[1:]}) > 1 for place, title in enumerate(titles)]
+    told = [_is_told(title, {row[place] for row in rows[1:]}) for place, title in enumerate(titles)]
     rows, titles = [tuple(compress(row, told)) for row in rows], tuple(compress(titles, told))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    sides = [">" if title in ("figure", "score", *_SETTINGS) else "<" for title in titles]
-    most = WIDTH + sum(width + 1 for title, width in zip(titles, widths, strict=True) if title in _SETTINGS)
+    sides = [">" if title in ("figure", "score", *_SETTINGS, *_TOKEN_TIMES) else "<" for title in titles]
+    most = WIDTH + sum(width + 1 for title, width in zip(titles, widths, strict=True)
+                       if title in (*_SETTINGS, *_TOKEN_TIMES))  # fmt: skip
     lines = []
     for row in rows:
         line = " ".join(f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)).rstrip()
         lines.append(line if len(line) <= most else line[: most - 1] + "…")
     n_folders = len({result.folder for result in results})
     total = f"{counted(len(results), 'result')} in {counted(n_folders, 'folder')}, the newest: {results[0].folder}"
-    return [*lines, "", *(f"[{number}] {label}" for number, label in enumerate(labels, 1)), total, MORE]
+    notes = [f"[{number}] {label}" for number, label in enumerate(labels, 1)]
+    return [*lines, "", *notes, *_repeat_lines(results), total, MORE]
+
+
+def _is_told(title: str, values: set[str]) -> bool:
+    if title in _TOKEN_TIMES:
+        return values != {""}
+    return title not in _SETTINGS or len(values) > 1
+
+
+def _repeat_lines(results: Sequence[Result]) -> Iterator[str]:
+    """Median and spread of each result that was repeated, and how many others were short and made once."""
+    found: dict[tuple[str, ...], list[Result]] = {}
+    for result in results:
+        folder = Path(result.folder)
+        if result.figure is not None and _REPEAT.fullmatch(folder.name):
+            found.setdefault((str(folder.parent), result.model, result.scenario, result.metric), []).append(result)
+    for (folder, model, scenario, _), repeats in found.items():
+        values = [one.figure for one in repeats if one.figure is not None]
+        yield f"{model} {scenario}, repeats in {folder}: median {repeats_text(values, repeats[0].unit)}"
+    repeated = {id(one) for repeats in found.values() if len(repeats) > 1 for one in repeats}
+    short = [one for one in results if one.duration_s is not None and one.duration_s < MIN_JUDGED_S]
+    if alone := sum(id(one) not in repeated for one in short):
+        yield f"{counted(alone, 'result')} of one run of less than {MIN_JUDGED_S:.0f} s. To compare, add --repeats=6"
 
 
 def _cells(result: Result, labels: Sequence[str]) -> tuple[str, ...]:
@@ -222,6 +257,7 @@ def _cells(result: Result, labels: Sequence[str]) -> tuple[str, ...]:
         *("" if value is None else str(value) for value in (result.batch_size, result.instances)),
         "" if result.figure is None else f"{result.figure:,.4g}" if result.figure < 1000 else f"{result.figure:,.0f}",
         result.unit,
+        *("" if value is None else quantity(value, 3) for value in (result.ttft_p99_ms, result.tpot_p99_ms)),
         result.loadgen,
         score,
         f"[{labels.index(result.label) + 1}]" if result.label else "",

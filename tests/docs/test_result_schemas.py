@@ -52,6 +52,7 @@ DAMAGED: list[tuple[str, str, Any]] = [
     ("results.json", "scenarios.0.performance.errors", -1),
     ("results.json", "scenarios.0.performance.latency.p99_ns", 1.5),
     ("results.json", "execution_mode", "quick"),
+    ("repeats.json", "metrics.0.median", "fast"),
     ("environment.json", "crowdperf.is_modified", "no"),
     ("environment.json", "recipes.0.sha256", GONE),
     ("environment.json", "runs.0.seeds.qsl", "1"),

@@ -446,6 +446,7 @@ def test_the_table_is_aligned_and_says_label_reason_and_dash_for_what_was_not_ru
         "Not passed:\n"
         "  SingleStream performance is INVALID: too slow\n"
         "\n"
+        "Short runs, each made once: two of them can differ by half. To compare, add --repeats=6.\n"
         "a note\n"
     )
 

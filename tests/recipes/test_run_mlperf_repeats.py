@@ -75,6 +75,9 @@ def test_repeats_are_calls_of_their_own_and_the_table_has_median_and_spread(call
     (metric,) = json.loads((folder / "repeats.json").read_text())["metrics"]
     assert (metric["median"], metric["spread_percent"], metric["values"]) == (100.0, 10.0, [90.0, 110.0, 100.0])
     assert state["mlperf_results"] == {"number": 3}
+    page = (folder / "results.html").read_text()
+    assert "mine: 3 repeats" in page and "±10.0 %" in page and "--repeats=3" in page
+    assert f"Page:    {folder / 'results.html'}" in text
 
 
 def test_a_repeat_that_fails_ends_it(call):

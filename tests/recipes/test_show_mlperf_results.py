@@ -72,7 +72,24 @@ def test_the_newest_result_comes_first_with_its_figure_and_what_it_is_not(show, 
         "backend": "onnxruntime", "device": "cpu", "scenario": "Server", "figure": 1234.5, "unit": "samples/s",
         "metric": "throughput", "loadgen": "INVALID", "score_name": "acc", "score": 99.332, "score_passed": False,
         "passed": True, "label": TEST_RUN, "batch_size": None, "instances": None,
+        "ttft_p99_ms": None, "tpot_p99_ms": None, "duration_s": None,
     }  # fmt: skip
+
+
+def test_times_of_tokens_are_columns_and_repeats_have_median_and_spread(show, tmp_path: Path) -> None:
+    metric = {"name": "tokens per second", "unit": "tokens/s", "higher_is_better": True}
+    for number, value in enumerate((90.0, 110.0, 100.0), start=1):
+        text = {"ttft_ms": {"p99": 41.5}, "tpot_ms": {"p99": 3.25}}
+        performance = {"valid": True, "metric": {**metric, "value": value}, "text": text, "duration_s": 2.0}
+        row = {"scenario": "Server", "performance": performance, "accuracy": None, "passed": True}
+        put(tmp_path / "results" / "mine", f"repeat-{number}", scenarios=[row])
+    put(tmp_path / "results", "alone", scenarios=[{**row, "performance": {**performance, "text": None}}])
+    heading, first, *others = show()["text"].splitlines()
+    assert "TTFT p99, ms" in heading and "TPOT p99, ms" in heading
+    assert any("41.5" in line and "3.25" in line for line in (first, *others))
+    text = "\n".join(others)
+    assert f"digits Server, repeats in {tmp_path / 'results' / 'mine'}: median 100 tokens/s ±10 % (n=3)" in text
+    assert "1 result of one run of less than 60 s. To compare, add --repeats=6" in text
 
 
 def test_results_of_other_folders_are_found_by_the_input_and_by_earlier_runs(show, tmp_path: Path) -> None:

@@ -228,3 +228,27 @@ def test_while_points_are_not_over_the_line_that_makes_them_is_named() -> None:
     assert answer["return"] == 3
     assert answer["error"].startswith("unfinished: 1 point, about 60 s left\nhint: cm run <b>   # runs")
     assert "hint" not in under_way(replace(FACTS, command=""), [row(1, 5.0, State.PLANNED)], 1)["error"]
+
+
+def repeated(*values: float, batch: int, first: int) -> list[Row]:
+    rows = [row(first + place, value) for place, value in enumerate(values)]
+    inputs = {**rows[0].point.inputs, "batch": str(batch)}
+    return [replace(one, point=replace(one.point, repeat=number, inputs=inputs, varied={"batch": str(batch)}))
+            for number, one in enumerate(rows, start=1)]  # fmt: skip
+
+
+def test_repeats_have_median_and_spread_in_csv_summary_and_page_and_decide_the_best_point() -> None:
+    steady, lucky = repeated(9.0, 10.0, 11.0, batch=1, first=1), repeated(2.0, 4.0, 30.0, batch=2, first=4)
+    rows = [*steady, *lucky]
+    lines = list(csv.DictReader(io.StringIO(sweep_csv(rows))))
+    assert [(one["repeats"], one["median"], one["spread_percent"]) for one in lines] == [("3", "10.0", "10.0")] * 3 + [
+        ("3", "4.0", "350.0")
+    ] * 3
+    text = summary_text(FACTS, rows)
+    assert "median of batch=1, Offline: 10 u/s ±10 % (n=3)" in text and "±350 % (n=3)" in text
+    assert best_of(rows) in steady, "one lucky repeat is not the best point"
+    shown = page(FACTS, rows)
+    assert "Median of repeats" in shown and "10 ±10 % (n=3)" in shown
+    once = [row(1, 5.0), row(2, 6.0)]
+    assert "each point was made once: set n_repeats" in summary_text(FACTS, once)
+    assert "Median of repeats" not in page(FACTS, once)

@@ -3,10 +3,11 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from statistics import median
 from typing import Any
 
 from crowdperf.kit.csv_cells import csv_text
-from crowdperf.kit.numbers import quantity
+from crowdperf.kit.numbers import quantity, repeats_text, spread_percent
 from crowdperf.kit.terminal import aligned
 from crowdperf.kit.whole_file import read_object
 from crowdperf.logs.answer_metrics import values_of
@@ -215,7 +216,9 @@ def sweep_csv(rows: Sequence[Row]) -> str:
     keys = list(dict.fromkeys(key for row in rows for key in row.point.inputs))
     lines: list[list[object]] = []
     columns = ["id", "variant", "repeat", *(f"in_{key}" for key in keys), "state", "verdict", "label", "scenario",
-               "metric", "value", "unit", *TOKEN_COLUMNS, "accuracy", "node", "seconds"]  # fmt: skip
+               "metric", "value", "unit", "repeats", "median", "spread_percent", *TOKEN_COLUMNS, "accuracy", "node",
+               "seconds"]  # fmt: skip
+    repeats = repeats_of(rows)
     for row in rows:
         point, facts = row.point, row.status
         start = [point.id, point.variant, point.repeat, *(point.inputs.get(key) for key in keys)]
@@ -223,13 +226,37 @@ def sweep_csv(rows: Sequence[Row]) -> str:
         for figures in row.figures or (None,):
             metric = (figures.metric if figures else None) or {}
             own = [figures.scenario if figures else "", *(metric.get(name) for name in ("name", "value", "unit"))]
+            values = repeats.get(repeat_key(row, figures), []) if figures else []
+            own += [len(values), median(values), spread_percent(values)] if values else [None, None, None]
             times = [figures.tokens.get(name) if figures else None for name in TOKEN_COLUMNS]
             lines.append([*start, *own, *times, score_text(figures), facts.node, facts.duration_s])
     return csv_text(columns, lines)
 
 
+def repeats_of(rows: Sequence[Row]) -> dict[tuple[object, ...], list[float]]:
+    """The values of all valid repeats of a point, by `repeat_key`."""
+    found: dict[tuple[object, ...], list[float]] = {}
+    for row in rows:
+        if row.status.state is State.DONE:
+            for each in row.figures:
+                if each.metric is not None and each.is_passed:
+                    found.setdefault(repeat_key(row, each), []).append(float(each.metric["value"]))
+    return found
+
+
+def repeat_key(row: Row, each: Figures) -> tuple[object, ...]:
+    """What all repeats of a point have in common."""
+    return row.point.variant, tuple(sorted(row.point.inputs.items())), each.scenario, (each.metric or {}).get("name")
+
+
+def has_repeats(rows: Sequence[Row]) -> bool:
+    """Whether any point of the plan is made more than once."""
+    return any(row.point.repeat > 1 for row in rows)
+
+
 def best_of(rows: Sequence[Row]) -> Row | None:
-    """The valid point with the best figure; None where they differ in scenario, metric or model, or have several.
+    """The valid point with the best figure, of several repeats the best median; None where they differ in scenario,
+    metric or model, or have several.
 
     A point with a label (test run, own model ...) is no valid result: such ones count where there are no others.
     """
@@ -243,7 +270,8 @@ def best_of(rows: Sequence[Row]) -> Row | None:
         return None
     first = valid[0].first
     sign = 1 if first and first.metric and first.metric.get("higher_is_better") else -1
-    return max(valid, key=lambda row: sign * (row.value or 0.0))
+    repeats = repeats_of(valid)
+    return max(valid, key=lambda row: sign * median(repeats[repeat_key(row, row.figures[0])]))
 
 
 def varied_text(point: PlannedPoint) -> str:
@@ -260,6 +288,22 @@ def token_columns(rows: Sequence[Row]) -> list[str]:
 def _figure_text(row: Row) -> str:
     found = [f"{each.metric['value']:.6g} {each.metric['unit']}" for each in row.figures if each.metric]
     return "; ".join(found) or score_text(row.first)
+
+
+def _median_lines(rows: Sequence[Row]) -> Iterator[str]:
+    """The median and the spread of each point that was made more than once, or that none was."""
+    if not has_repeats(rows):
+        if any(row.value is not None for row in rows):
+            yield "each point was made once: set n_repeats to know the spread"
+        return
+    repeats, seen = repeats_of(rows), set[tuple[object, ...]]()
+    for row in rows:
+        for each in row.figures:
+            key = repeat_key(row, each)
+            if key in repeats and key not in seen and each.metric is not None:
+                seen.add(key)
+                name = varied_text(replace(row.point, repeat=1))
+                yield f"median of {name}, {each.scenario}: {repeats_text(repeats[key], str(each.metric['unit']))}"
 
 
 def summary_text(facts: Facts, rows: Sequence[Row]) -> str:
@@ -293,6 +337,7 @@ def summary_text(facts: Facts, rows: Sequence[Row]) -> str:
         label = "" if shared else f" ({best.label})"
         which = f"best point{label}" if best.label else "best valid point"
         lines.append(f"{which}: {varied_text(best.point)}: {_figure_text(best)}")
+    lines += _median_lines(rows)
     for row in rows:
         if row.status.state in SHOWN_STATES:
             why = f"{row.point.id} {row.status.state.value}: {row.status.reason or 'no reason was noted'}"

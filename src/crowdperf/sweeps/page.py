@@ -5,7 +5,7 @@ from statistics import median
 
 from crowdperf.kit.drawing import MAX_SERIES, legend
 from crowdperf.kit.html_page import Html, chart, copyable, document, folded, table, text
-from crowdperf.kit.numbers import quantity
+from crowdperf.kit.numbers import quantity, repeats_text
 from crowdperf.kit.plot import Spread, spread_plot
 from crowdperf.rules.names import counted, duration_text
 from crowdperf.sweeps.collecting import (
@@ -14,6 +14,8 @@ from crowdperf.sweeps.collecting import (
     Figures,
     Row,
     best_of,
+    repeat_key,
+    repeats_of,
     score_text,
     token_columns,
     totals,
@@ -124,7 +126,9 @@ def _target(row: Row) -> str:
     return f"points/{point}/results/{point}/results.html" if has_page else f"points/{point}/"
 
 
-def _cells(row: Row, best: Row | None, columns: Sequence[str]) -> Iterator[list[object]]:
+def _cells(
+    row: Row, best: Row | None, columns: Sequence[str], repeats: Mapping[tuple[object, ...], Sequence[float]]
+) -> Iterator[list[object]]:
     """A line of the table for each scenario; the point's own columns are in the first. columns: of token times."""
     facts = row.status
     folder = Html(f'<a href="{text(_target(row))}">{text(varied_text(row.point))}</a>')
@@ -135,7 +139,9 @@ def _cells(row: Row, best: Row | None, columns: Sequence[str]) -> Iterator[list[
         result = f"{value:,.6g}" if isinstance(value, int | float) else ""
         times = each.tokens if each else {}
         shown = [quantity(times[name], 3) if name in times else "" for name in columns]
-        own = [result, str(metric.get("unit", "")), *shown, score_text(each)]
+        values = repeats.get(repeat_key(row, each), ()) if each else ()
+        middle = repeats_text(values) if len(values) > 1 else ""
+        own = [result, str(metric.get("unit", "")), middle, *shown, score_text(each)]
         mark = "best" if row is best else ""
         state = facts.state.value if not facts.verdict or each is None else f"{facts.state.value}, {facts.verdict}"
         start = [folder, state, mark] if place == 0 else ["", "", ""]
@@ -149,11 +155,12 @@ def _points(rows: Sequence[Row]) -> str:
     best = best_of(rows)
     columns = token_columns(rows)
     named = [TOKEN_COLUMNS[name][0] for name in columns]
-    start = ("Point", "State", "Best", "Scenario", "Result", "Unit")
+    start = ("Point", "State", "Best", "Scenario", "Result", "Unit", "Median of repeats")
+    repeats = repeats_of(rows)
     headings = (*start, *named, "Accuracy", "Label", "Node", "Time")
-    lines = [line for row in rows for line in _cells(row, best, columns)]
+    lines = [line for row in rows for line in _cells(row, best, columns, repeats)]
     used = [place for place in range(len(headings)) if place < 2 or any(line[place] for line in lines)]
-    numbers = {4, *range(len(start), len(start) + len(columns)), len(headings) - 1}
+    numbers = {4, 6, *range(len(start), len(start) + len(columns)), len(headings) - 1}
     return table(
         [headings[place] for place in used],
         [[line[place] for place in used] for line in lines],

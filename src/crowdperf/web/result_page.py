@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from crowdperf.kit.html_page import Html, plain
-from crowdperf.kit.numbers import quantity
+from crowdperf.kit.numbers import quantity, repeats_text
 from crowdperf.kit.plot import Quantile, box_plot, latency_plot
 from crowdperf.store.facts import UNSEEN_SERVER
 from crowdperf.store.model import Configuration, Figure, Result, System
@@ -137,8 +137,11 @@ _HEADLINES = {"tokens per second": "Tokens", "TTFT 99": "TTFT p99", "TPOT 99": "
 """What stands beside the value of a language model's result."""
 
 
-def _facts(one: Result) -> Pairs:
+def _facts(one: Result, values: Sequence[float]) -> Pairs:
+    """What stands beside the value. values: of all results of the configuration."""
     found: Pairs = [("Kind", one.result.kind)]
+    several = repeats_text(values, one.result.unit) if len(values) > 1 else "single result, so the spread is unknown"
+    found.append(("Median of this configuration", several))
     system = one.result.configuration.system
     if one.result.higher_is_better and system.accelerator_count > 1:
         each = quantity(one.result.value / system.accelerator_count)
@@ -184,7 +187,7 @@ def result_page(store: Store, link: Links, one: Result) -> str:
         "unit": result.unit,
         "valid": result.valid,
         "labels": labels,
-        "facts": _facts(one),
+        "facts": _facts(one, values),
         "ways": _ways(one, link, len(values)),
         "command": result.command,
         "has_record": any(name.endswith("record.json") for name in kept),
