@@ -1,6 +1,7 @@
 """What the backend endpoint reads and writes, without a network: events, answers, addresses, requests, settings."""
 
 import json
+import random
 import re
 from types import SimpleNamespace
 
@@ -10,7 +11,7 @@ from harness_support import need
 
 from crowdperf.call.model_server import ServerProblem, choose_model, error_text
 from crowdperf.harness.backends.endpoint.address import Key, parse_address
-from crowdperf.harness.backends.endpoint.answers import AnswerError, Collector
+from crowdperf.harness.backends.endpoint.answers import AnswerError, Collector, ShapedEvents
 from crowdperf.harness.backends.endpoint.conversation import pause_s
 from crowdperf.harness.backends.endpoint.request_body import BodyMaker, Field, Form, fields_of, forms_of, named_in
 from crowdperf.harness.backends.endpoint.settings import in_flight, resolve_client
@@ -423,3 +424,97 @@ def test_a_limit_of_open_files_that_would_be_measured_is_refused(given, open_fil
     with pytest.raises(HarnessError, match=re.escape(found)) as caught:
         in_flight(given, open_files)
     assert hint in caught.value.hint
+
+
+def completion(text: str, ids: list[int], **more: object) -> dict:
+    choice = {"index": 0, "text": text, "logprobs": None, "finish_reason": None, "token_ids": ids}
+    return {"id": "c-1", "model": "m", "choices": [choice], "usage": None, **more}
+
+
+def chat(text: str, ids: list[int], **more: object) -> dict:
+    delta = {"content": text, **more}
+    return {"id": "c-1", "model": "m", "choices": [{"index": 0, "delta": delta, "finish_reason": None, "tokens": ids}]}
+
+
+def bare(text: str, ids: list[int]) -> dict:
+    return {"choices": [{"text": text}]}
+
+
+_ODD_EVENTS = [
+    completion(" a", [5], usage={"completion_tokens": 2}), completion("a", [1, 2]), completion("a", []),
+    completion("", [3]), completion("", []), completion(" x", [9], id="c-2"), completion(" x", [9], model="other"),
+    chat("a", [1], reasoning_content="think"), chat("", [1], reasoning_content="think"), {"choices": []}, {}, [], 7,
+    {"choices": [{"index": 1, "text": " w", "token_ids": [4]}]}, {"error": None, **completion("a", [4])},
+    {"choices": [{"index": 0, "text": " e", "finish_reason": "stop", "token_ids": [4]}]},
+    {"choices": [{"index": 0, "text": "a", "token_ids": [True]}]}, {"choices": [{"text": 7}]},
+    {"tokens": [4], "choices": [{"text": "a"}]}, {"choices": [{"text": "a"}], "__verbose": {"tokens": [5]}},
+    {"choices": [{"text": "a", "details": {"tokens": [5]}}]}, {"choices": [{"text": "a", "note": {"text": "b"}}]},
+]  # fmt: skip
+_ODD_BYTES = [
+    b'{"choices": [{"text": "a", "text": "b"}]}', b'{"choices": [{"text": "a", "t\\u0065xt": "b"}]}',
+    b'{"choices": [{"text": "a\x01"}]}', b'{"choices": [{"text": "\xff"}]}',
+    b'{"choices": [{"text": "a", "token_ids": [01]}]}',
+    b'{"choices": [{"text": "a", "token_ids": [1 ]}]}', b'{"choices": [{"text": "a", "token_ids": [-1]}]}',
+    b'{"choices": [{"text": "a"}]', b'{"choices": [{"text": "a}]}',
+    b'{"choices": [{"text": "a", "token_ids": [99999999999]}]}',
+]  # fmt: skip
+_TEXTS = [" w", "", "\u3000", "\n", 'a"b', "\\", "\ud83d", "日本", "\x7f", "}", "]", " text", "7", "w~", "😀"]
+
+
+def _sent(chance: random.Random) -> bytes:
+    """Return an event as servers write them: of one shape most often."""
+    kind = chance.random()
+    if kind < 0.05:
+        return chance.choice(_ODD_BYTES)
+    make = completion if kind < 0.6 else chat if kind < 0.75 else bare
+    event = make(chance.choice(_TEXTS), [chance.randrange(10 ** chance.randrange(1, 11))])
+    content = chance.choice(_ODD_EVENTS) if kind > 0.95 else event
+    separators = (",", ":") if chance.random() < 0.2 else None
+    sent = json.dumps(content, ensure_ascii=chance.random() < 0.2, separators=separators).encode(errors="surrogatepass")
+    return _damaged(chance, sent) if chance.random() < 0.1 else sent
+
+
+def _damaged(chance: random.Random, sent: bytes) -> bytes:
+    """Return bytes with some of them gone, or others among them."""
+    place = chance.randrange(len(sent))
+    added = chance.choice([b"", b"0", b'"', b"\\", b"]", b"}", b",", b"\x01", b"\xff", b"-", b" ", b"1"])
+    return sent[:place] + added + sent[place + chance.randrange(2) :]
+
+
+def _read(lines: list[bytes], parse: object, size: int) -> tuple:
+    stream, collector = EventStream(1 << 20, parse), Collector(10_000)  # type: ignore[arg-type]
+    content = b"".join(b"data: " + line + b"\n\n" for line in lines)
+    firsts = []
+    parts = [content[start : start + size] for start in range(0, len(content), size)] if size else (
+        [b"data: " + line + b"\n\n" for line in lines]
+    )  # fmt: skip
+    for part in parts:
+        for event in stream.feed(part):
+            firsts.append(collector.take(event))
+    return firsts, collector, stream.skipped
+
+
+@pytest.mark.parametrize("size", [0, 1, 60, 100_000])
+def test_events_that_are_compared_with_an_earlier_one_are_read_as_parsed_ones(size: int) -> None:
+    for seed in range(300 if size != 1 else 30):
+        chance = random.Random(seed)
+        lines = [_sent(chance) for _ in range(chance.randrange(1, 40))]
+        if chance.random() < 0.7:  # a stream of one kind with few exceptions
+            kind = [json.dumps(completion(chance.choice(_TEXTS), [chance.randrange(99)])).encode() for _ in range(60)]
+            kind += 6 * [json.dumps(chance.choice(_ODD_EVENTS)).encode()]
+            lines = [
+                *(kind[:9] if chance.random() < 0.8 else kind[-6:]),
+                *(_damaged(chance, one) if chance.random() < 0.4 else one for one in kind),
+                *lines,
+            ]
+        assert _read(lines, ShapedEvents(json.loads).read, size) == _read(lines, json.loads, size), seed
+
+
+@pytest.mark.parametrize("make", [completion, chat, bare])
+def test_most_events_of_a_stream_are_not_parsed(make: object) -> None:
+    parsed = []
+    shaped = ShapedEvents(lambda data: parsed.append(data) or json.loads(data))
+    found = [shaped.read(json.dumps(make(f" w{place}", [place])).encode()) for place in range(50)]  # type: ignore[operator]
+    assert [type(one) for one in found[:2]] == [dict, dict] and {type(one) for one in found[2:]} == {tuple}
+    assert len(parsed) == 3  # the first event, and the second one with its probe
+    assert found[9] == (" w9", () if make is bare else (9,))

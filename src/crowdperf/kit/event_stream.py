@@ -27,8 +27,9 @@ class StreamError(Exception):
 
 
 class EventStream:
-    """Turns bytes into the JSON objects of the events, and DONE. parse: reads JSON as json.loads does. skipped:
-    number of unreadable lines and events. ignored: number of events with other names. ignored_name: the first name."""
+    """Turns bytes into the JSON objects of the events, and DONE. parse: reads JSON as json.loads does, or returns a
+    tuple for an object that it knows in short. skipped: number of unreadable lines and events. ignored: number of
+    events with other names. ignored_name: the first name."""
 
     def __init__(self, largest_bytes: int, parse: Callable[[bytes], Any] = json.loads) -> None:
         self._largest_bytes = largest_bytes
@@ -121,17 +122,17 @@ class EventStream:
             self.ignored += 1
             self.ignored_name = self.ignored_name or self._name.decode(errors="replace")
 
-    def _object(self, data: bytes) -> dict[str, Any] | None:
-        """Return the JSON object of an event, or None for any other content."""
+    def _object(self, data: bytes) -> Any | None:
+        """Return the JSON object of an event, or its short form, or None for any other content."""
         try:
             event = self._parse(data)
         except (ValueError, RecursionError):  # UnicodeDecodeError is a ValueError
             return None
-        return event if isinstance(event, dict) else None
+        return event if isinstance(event, dict | tuple) else None
 
     def _error(self, data: bytes) -> dict[str, Any]:
         """Return an event named `error` in the form that OpenAI's errors have."""
         event = self._object(data)
-        if event is not None and event.get("error"):
+        if isinstance(event, dict) and event.get("error"):
             return event
         return {"error": event or data.decode(errors="replace") or "no words"}

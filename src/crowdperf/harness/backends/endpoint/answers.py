@@ -6,8 +6,12 @@ d5dba2d7; NVIDIA/TensorRT-LLM tensorrt_llm/serve/openai_protocol.py, 0076e939; g
 tools/server/README.md, 25d5b0c5.
 """
 
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from crowdperf.call.model_server import error_text
 from crowdperf.harness.text.engine import LATE_FAILURE, Finish
@@ -79,9 +83,13 @@ def _ids(event: dict[str, Any], choice: dict[str, Any]) -> list[int]:
         found = verbose.get("tokens")
     if not found:
         return []
-    if not isinstance(found, list) or not all(type(one) is int and 0 <= one < _MOST for one in found):
+    if not isinstance(found, list) or set(map(type, found)) != {int} or min(found) < 0 or max(found) >= _MOST:
         raise ValueError("token ids are not a list of numbers")
     return found
+
+
+Piece: TypeAlias = "tuple[str, Sequence[int]]"
+"""The short form of an event that adds text and token ids and nothing else."""
 
 
 @dataclass(slots=True)
@@ -104,9 +112,11 @@ class Collector:
     identifier: str = ""
     has_other_ids: bool = False
 
-    def take(self, event: dict[str, Any]) -> bool:
-        """Read one event. Return whether it is the first with text or tokens. Raises AnswerError for an error that
-        the server sent and for more tokens than requested."""
+    def take(self, event: dict[str, Any] | Piece) -> bool:
+        """Read one event, or the short form of one. Return whether it is the first with text or tokens. Raises
+        AnswerError for an error that the server sent and for more tokens than requested."""
+        if isinstance(event, tuple):
+            return self._take_piece(*event)
         try:
             return self._take(event)
         except (ValueError, TypeError, AttributeError):
@@ -132,11 +142,14 @@ class Collector:
             self.finish = str(choice["finish_reason"])
         if not text and not ids:
             return False
+        self._note_identifier(event.get("id"))
+        return self._take_piece(text, ids)
+
+    def _take_piece(self, text: str, ids: Sequence[int]) -> bool:
         if text:
             self.texts.append(text)
         self.ids.extend(ids)
         self.pieces += 1
-        self._note_identifier(event.get("id"))
         if len(self.ids) > self.most_tokens or self.pieces > 2 * self.most_tokens + _FEW_PIECES:
             raise AnswerError(f"the server sent more than the {self.most_tokens} requested tokens (max_tokens)")
         return self.pieces == 1
@@ -178,3 +191,97 @@ class Collector:
         if finish is None:
             raise AnswerError(f"the server ended the answer with finish_reason {self.finish!r}; allowed: stop, length")
         return finish
+
+
+_TEXT = re.compile(rb'"(?:text|content)": ?"')
+_IDS = re.compile(rb'"(?:token_ids|tokens)": ?\[([0-9]+)\]')
+_PROBE, _PROBE_ID = b"w~", 7
+_TRIES = 4
+"""So many events of a stream are tried as its shape: an event of another shape may come first."""
+
+
+class ShapedEvents:
+    """Reads the events of one stream. Most of them are the bytes of an earlier one with another text, and another token
+    id: these are compared instead of parsed. parse: reads JSON as json.loads does.
+
+    A shape is all that is before the text, between the text and the id, and after the id. It is used only if a probe
+    with another text and id in these two places was parsed as an event with that text and id. Events whose text has
+    escapes or characters that are not printable are parsed.
+    """
+
+    __slots__ = ("_after", "_before", "_between", "_has_id", "_left", "_parse")
+
+    def __init__(self, parse: Callable[[bytes], Any]) -> None:
+        self._parse = parse
+        self._left = _TRIES + 1  # the first event is never tried: nothing may delay the first token
+        self._before = self._between = self._after = b""
+        self._has_id = False
+
+    def read(self, data: bytes) -> Any:
+        """Return the event in the JSON `data`, or its short form. Raises what `parse` does."""
+        before = self._before
+        if before and data.startswith(before):
+            start = len(before)
+            end = data.find(b'"', start)
+            piece = self._piece(data, start, end)
+            if piece is not None:
+                return piece
+        event = self._parse(data)
+        if self._left and isinstance(event, dict):
+            self._left -= 1
+            if self._left < _TRIES:
+                self._learn(data)
+        return event
+
+    def _piece(self, data: bytes, start: int, end: int) -> Piece | None:
+        said = data[start:end]
+        if end < 0 or b"\\" in said:
+            return None
+        ids: tuple[int, ...] = ()
+        rest = end
+        if self._has_id:
+            if not data.startswith(self._between, end):
+                return None
+            first = end + len(self._between)
+            rest = data.find(b"]", first)
+            digits = data[first:rest]
+            if not digits.isdigit() or len(digits) > 9 or (digits[0] == 48 and len(digits) > 1):
+                return None
+            ids = (int(digits),)
+        try:
+            text = said.decode()
+        except UnicodeDecodeError:
+            return None
+        if data[rest:] != self._after or not text.isprintable() or not (text or ids):
+            return None
+        return text, ids
+
+    def _learn(self, data: bytes) -> None:
+        """Take the shape of an event, if it has one that can be trusted."""
+        texts, ids = _TEXT.findall(data), _IDS.findall(data)
+        place, number = _TEXT.search(data), _IDS.search(data)
+        if place is None or len(texts) != 1 or len(ids) > 1:
+            return
+        end = data.find(b'"', place.end())
+        if end < 0 or b"\\" in data[place.end() : end] or (number is not None and number.start() < end):
+            return
+        before = data[: place.end()]
+        between, after = (b"", data[end:]) if number is None else (data[end : number.start(1)], data[number.end(1) :])
+        probe = before + _PROBE + (b"" if number is None else between + str(_PROBE_ID).encode()) + after
+        try:
+            probed = self._parse(probe)
+        except (ValueError, RecursionError):
+            return
+        if _is_piece(probed, [] if number is None else [_PROBE_ID]):
+            self._before, self._between, self._after, self._has_id = before, between, after, number is not None
+
+
+def _is_piece(event: Any, ids: list[int]) -> bool:
+    """Whether an event is the probe's text and ids, and neither ends nor counts an answer."""
+    found = Collector(_MOST)
+    try:
+        is_first = isinstance(event, dict) and found.take(event)
+    except AnswerError:
+        return False
+    adds_only = is_first and found.skipped == 0 and found.finish is None and found.usage == Usage()
+    return adds_only and found.texts == [_PROBE.decode()] and found.ids == ids and not found.has_reasoning

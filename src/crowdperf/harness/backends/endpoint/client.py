@@ -18,7 +18,7 @@ from urllib.parse import quote, urlsplit
 
 from crowdperf.call.model_server import body_text, error_text, one_line, shown_url
 from crowdperf.harness.backends.endpoint.address import Address
-from crowdperf.harness.backends.endpoint.answers import Collector, LateAnswer
+from crowdperf.harness.backends.endpoint.answers import Collector, LateAnswer, ShapedEvents
 from crowdperf.harness.backends.endpoint.connections import Pool
 from crowdperf.harness.backends.endpoint.faults import CutOff, NotStreamed, Refused, Unfit
 from crowdperf.harness.backends.endpoint.response_reader import Head
@@ -118,7 +118,7 @@ class Arrival:
             self._most_bytes = _LARGEST_ERROR_BYTES
         elif call is not None and call.is_streamed:
             if head.header("content-type") == _STREAM:
-                self.stream = EventStream(call.most_bytes, parsed)
+                self.stream = EventStream(call.most_bytes, ShapedEvents(parsed).read)
             else:
                 self._most_bytes = _LARGEST_ERROR_BYTES
 

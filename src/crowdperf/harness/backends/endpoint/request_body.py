@@ -13,6 +13,11 @@ from crowdperf.harness.text.engine import Prompt
 from crowdperf.logs.run_log import Json
 from crowdperf.rules.record import Sampling
 
+try:
+    import orjson
+except ImportError:  # the same bytes, made slower
+    orjson = None
+
 TOKENS, TEXT, CHAT = "tokens", "text", "chat"
 STREAM_OPTIONS = "stream_options"
 PATHS = {TOKENS: "/completions", TEXT: "/completions", CHAT: "/chat/completions"}
@@ -107,6 +112,11 @@ def prompt_json(prompt: Prompt, form: str) -> Json:
     raise ValueError(f"the prompt has no form {form!r}")
 
 
+def _numbers(values: list[int]) -> bytes:
+    """Return numbers as a JSON list."""
+    return orjson.dumps(values) if orjson is not None else b"[%s]" % ",".join(map(str, values)).encode()
+
+
 class BodyMaker:
     """Makes the bytes of requests: everything but the prompt is written once."""
 
@@ -118,7 +128,7 @@ class BodyMaker:
     def make(self, prompt: Prompt) -> bytes:
         """Return the body of a request. Raises ValueError if the prompt does not have the form."""
         if self._form == TOKENS and prompt.tokens is not None:
-            return b"%s[%s]}" % (self._head, ",".join(map(str, prompt.tokens.tolist())).encode())
+            return b"%s%s}" % (self._head, _numbers(prompt.tokens.tolist()))
         return b"%s%s}" % (self._head, json.dumps(prompt_json(prompt, self._form)).encode())
 
 

@@ -17,6 +17,7 @@ _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: .*)?")
 _FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*?)[ \t]*")
 _SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;.*)?")
 _LENGTH = re.compile(r"[0-9]{1,15}")
+_PLAIN_SIZE = 8
 _WITHOUT_BODY = (204, 304)
 _UNTIL_CLOSE = -1
 
@@ -26,6 +27,15 @@ class NotHttp(Exception):
 
     def __init__(self, found: str) -> None:
         super().__init__(f"the server does not speak HTTP: {found}")
+
+
+def _one_chunk(received: bytes) -> bytes:
+    """Return the content of bytes that are one whole chunk, as most reads of a stream are. Empty for any other."""
+    end = received.find(b"\r\n", 0, _PLAIN_SIZE + 2)
+    size = _SIZE.fullmatch(received, 0, end) if end > 0 else None
+    if size is None or len(received) != end + 4 + int(size[1], 16) or not received.endswith(b"\r\n"):
+        return b""
+    return received[end + 2 : -2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +94,8 @@ class ResponseReader:
                 return b""
             received = rest
         if self._is_chunked and not self.is_complete:
-            return self._chunks(received)
+            whole = b"" if self._left or self._is_at_chunk_end or self._is_in_trailer else _one_chunk(received)
+            return whole or self._chunks(received)
         if self._left == _UNTIL_CLOSE:
             return received
         body = received[: self._left]
