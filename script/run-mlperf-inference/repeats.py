@@ -12,6 +12,7 @@ from typing import Any
 from crowdperf.call.recipe_calls import PASSED_ON_INPUTS, SCRIPT_AUTOMATION
 from crowdperf.kit.html_page import Html, bullets, copyable, document, table, text
 from crowdperf.kit.numbers import quantity, spread_percent
+from crowdperf.kit.path_redaction import HOME, RESULT, KnownFolders, honest
 from crowdperf.kit.terminal import aligned
 from crowdperf.kit.whole_file import write_json, write_whole
 
@@ -38,6 +39,7 @@ def require_baseline(values: Mapping[str, Any], specs: tuple[RunSpec, ...]) -> N
         return
     from recipe_engine.provenance.compare import parse_tolerance  # only a hook's process has the engine
     from recipe_engine.provenance.record import find_results
+    from recipe_engine.provenance.slowdown import without_digest
     from recipe_engine.rules.errors import RecipeError
 
     try:
@@ -47,12 +49,12 @@ def require_baseline(values: Mapping[str, Any], specs: tuple[RunSpec, ...]) -> N
             [f"--max_slowdown: found {values['max_slowdown']!r}; allowed: a number of percent"]
         ) from error
     try:
-        names = {one.name for one in find_results(folder)}
+        names = {without_digest(one.name): one.name for one in find_results(folder)}
     except RecipeError as error:
         raise ConfigError([f"--baseline: {error.message}"]) from error
     wanted = {record_name(spec) for spec in specs}
-    if not names & wanted:
-        found = f"found {', '.join(sorted(names))}, this run has {', '.join(sorted(wanted))}"
+    if not names.keys() & wanted:
+        found = f"found {', '.join(sorted(names.values()))}, this run has {', '.join(sorted(wanted))}"
         raise ConfigError([f"--baseline: {folder} has no result of the same name: {found}"])
 
 
@@ -78,7 +80,9 @@ def make(i: dict[str, Any], mapping: Mapping[str, str], folder: Path, say: Calla
         state = answer.get("new_state") or state
     rows = summary(folder)
     write_json(folder / SUMMARY, {"format": 1, "repeats": count, "metrics": rows})
-    write_whole(folder / PAGE, page(folder, rows, repeat_command(without_secrets({**inputs, "repeats": count}))))
+    command = repeat_command(without_secrets({**inputs, "repeats": count}))
+    places = KnownFolders({RESULT: str(folder), HOME: str(Path.home())})
+    write_whole(folder / PAGE, page(folder, rows, honest({"command": command}, places)["command"]))
     say(f"\n{count} repeats in {folder}")
     say("\n".join([*table_lines(rows), f"Page:    {folder / PAGE}"]))
     i["state"].update(state)

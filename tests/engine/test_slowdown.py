@@ -234,6 +234,19 @@ def test_several_folders_are_repeats_and_one_folder_counts_once(tmp_path: Path, 
     assert found["return"] == 0
 
 
+def test_a_model_that_replaces_another_one_is_compared_with_it(tmp_path: Path) -> None:
+    def one(folder: str, digest: str, speed: float) -> Path:
+        return write(tmp_path / folder, *(outcome(speed + number) for number in range(3)),
+                     name=f"own-onnx-{digest}/Offline/performance")  # fmt: skip
+
+    base, slower = one("o", "0a1b2c3d", 100), one("n", "ffffffff", 50)
+    found = answer(base, slower)
+    assert found["return"] == 1
+    assert {one["name"] for one in found["metrics"]} == {"own-onnx/Offline/performance"}
+    several = f"{slower},{one('m', '12345678', 50)}"
+    assert answer(base, several)["metrics"][0]["reason"] == "missing in B", "two models could have replaced it"
+
+
 def test_a_missing_result_or_metric_cannot_be_told(tmp_path: Path, base: Path) -> None:
     other = write(tmp_path / "b", outcome(), name="net/Server/performance")
     assert answer(base, other)["return"] == 2

@@ -68,7 +68,8 @@ class BadRecord(RequestError):
 
 
 class Slowing(NamedTuple):
-    """What can only have made a value worse. words: with `{}` for the amount. percent: the amount, None without one."""
+    """A cause that can only have made a value worse. words: with `{}` for the amount. percent: the amount, None for
+    another unit."""
 
     words: str
     amount: str

@@ -6,11 +6,12 @@ one-sided test of Mann and Whitney (Annals of Mathematical Statistics 18, 1947),
 number of metrics by Holm's method (Scandinavian Journal of Statistics 6, 1979). With fewer, a difference counts only
 beyond the spread that the results themselves recorded. Without one the answer is unknown.
 
-What slowed results down (other programs, heat) speaks against one verdict only: if A was slowed down more, B may be
+The causes of slower results (other programs, heat) speak against one verdict only: if A was slowed down more, B may be
 slower than it seems, but never faster. Repeats that were slowed down are left out while 3 others remain.
 """
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any, Literal, NamedTuple
@@ -27,12 +28,13 @@ CHANCE = 0.01
 """The greatest probability that any of the metrics differs by chance. A few repeats cannot reach it: 3 of each side
 reach 0.05, 4 reach 0.014, 5 reach 0.004. There all values of B must be worse than all of A."""
 MAX_LEVEL_DIFFERENCE_PERCENT = 5.0
-"""Percentage points between the medians of what slowed both sides down, up to which they count as alike (this project's
+"""Percentage points between the medians of a cause on both sides, up to which they count as alike (this project's
 choice, as in interference.py of crowdperf)."""
 MAX_SCORE_LOSS_PERCENT = 1.0
 """How much a score may lose: MLPerf's quality target of most benchmarks is 99 % of the reference."""
 
 NEXT_STEP = "To get a verdict, make both sides with --repeats=6 under the same load"
+_DIGEST = re.compile(r"-[0-9a-f]{8}(?=/)")
 State = Literal["ok", "slower", "unknown"]
 EXIT_CODES: Mapping[State, int] = {"ok": 0, "slower": 1, "unknown": 2}
 WORDS: Mapping[State, str] = {"ok": "ok", "slower": "WORSE", "unknown": "inconclusive"}
@@ -40,7 +42,8 @@ WORDS: Mapping[State, str] = {"ok": "ok", "slower": "WORSE", "unknown": "inconcl
 
 class Judged(NamedTuple):
     """One metric of one result. worse_percent: how much worse the median of B is, negative if it is better. chance: of
-    the test, None without one. slowed_by: what slowed the sides down, doubted: the verdicts that it speaks against."""
+    the test, None without one. slowed_by: the causes that slowed the sides down. doubted: the verdicts that they speak
+    against."""
 
     name: str
     metric: str
@@ -133,7 +136,7 @@ def _level(one: Quantity, words: str) -> float:
 
 
 def _doubts(sides: Sequence[Sequence[Quantity]]) -> tuple[str, tuple[State, ...]]:
-    """What slowed the sides down, in words, and the verdicts that it speaks against."""
+    """The causes that slowed the sides down, in words, and the verdicts that they speak against."""
     first, second = map(_levels, sides)
     against: set[State] = set()
     for words in first.keys() | second.keys():
@@ -149,7 +152,7 @@ def _doubts(sides: Sequence[Sequence[Quantity]]) -> tuple[str, tuple[State, ...]
 
 
 def _with_doubts(one: Judged) -> Judged:
-    """The verdict, unless what slowed the sides down speaks against it."""
+    """The verdict, unless a cause that slowed the sides down speaks against it."""
     if one.state == "unknown" or not one.slowed_by:
         return one
     if one.state in one.doubted:
@@ -247,11 +250,26 @@ def _judge_name(name: str, sides: Sequence[Sequence[ResultRecord]], allowed_perc
         yield from [one for one in known if one.state != "ok"][:1] or known[:1]
 
 
+def without_digest(name: str) -> str:
+    """The name of a result without the digest of its model: `own-onnx-1a2b3c4d/Offline` is `own-onnx/Offline`."""
+    return _DIGEST.sub("", name)
+
+
+def _partner(name: str, sides: Sequence[Mapping[str, Sequence[ResultRecord]]]) -> str:
+    """The name that B has for a result of A: the same, or that of the only other model, which replaces that of A."""
+    if name in sides[1]:
+        return name
+    alone = [[one for one in side if one not in other and without_digest(one) == without_digest(name)]
+             for side, other in (sides, sides[::-1])]  # fmt: skip
+    return alone[1][0] if [len(one) for one in alone] == [1, 1] else name
+
+
 def judge_all(sides: Sequence[Mapping[str, Sequence[ResultRecord]]], allowed_percent: float) -> list[Judged]:
     """All metrics of all results by name. A name that only A has is unknown, one that only B has is left out."""
     rows = []
-    for name, before in sides[0].items():
-        after = sides[1].get(name)
+    for key, before in sides[0].items():
+        partner = _partner(key, sides)
+        name, after = key if partner == key else without_digest(key), sides[1].get(partner)
         found = list(_judge_name(name, (before, after), allowed_percent)) if after else [_unknown(name, "missing in B")]
         rows += sorted(found, key=lambda one: one.metric) or [_unknown(name, "no metric that can be compared")]
     return _corrected(rows)

@@ -1,7 +1,7 @@
 """Energy and cost of a performance run, the keys `energy` and `cost` of result.json: informative, never a submission's
 power result. Pure.
 
-METRICS is the one definition of what tables, pages, exports and comparisons show. A run's samples and output tokens are
+METRICS is the one definition for tables, pages, exports and comparisons. A run's samples and output tokens are
 those that were answered, its time is that from LoadGen's power_begin to its power_end.
 """
 
@@ -39,7 +39,7 @@ METRICS = (
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a run answered. output_tokens: None for a model without tokens."""
+    """The answers of a run. output_tokens: None for a model without tokens."""
 
     samples: int
     output_tokens: int | None
@@ -105,7 +105,7 @@ def efficiency_lines(result: Mapping[str, Any]) -> list[str]:
 def efficiency_page(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
     """Return the section of a page as finished HTML; empty without energy and cost.
 
-    rows: what a run is called, and its result.json or the part in results.json.
+    rows: the name of a run, and its result.json or the part in results.json.
     """
     found = [(name, result, dict(efficiency_values(result))) for name, result in rows]
     metrics = [metric for metric in METRICS if any(metric in values for _, _, values in found)]

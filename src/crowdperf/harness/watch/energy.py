@@ -81,7 +81,7 @@ def _at(readings: Sequence[tuple[float, float]], moment_s: float) -> float:
 
 @dataclass(slots=True, kw_only=True)
 class Meter:
-    """What was read of one counter, or of the command. problem: why it has no energy."""
+    """The readings of one counter, or of the command. problem: the reason that it has no energy."""
 
     name: str
     kind: Literal["RAPL", "NVML", "command"]
@@ -201,7 +201,7 @@ class PowerCommand:
                 os.killpg(self._process.pid, number)
 
     def stop(self) -> None:
-        """End the program and what it started."""
+        """End the program and its children."""
         self._is_stopping = True
         if self._process is not None:
             self._signal(signal.SIGTERM)
@@ -220,7 +220,7 @@ def _line(stream: IO[bytes] | None) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """Where energy comes from. is_local: what is measured is on this machine, so that its counters count. gpus: the
+    """The sources of energy. is_local: the measured model is on this machine, so that its counters count. gpus: the
     CUDA devices of the run. command: the words of the user's program, none without one."""
 
     is_local: bool = True
