@@ -234,6 +234,35 @@ def test_several_folders_are_repeats_and_one_folder_counts_once(tmp_path: Path, 
     assert found["return"] == 0
 
 
+def test_points_of_a_sweep_are_no_repeats_of_one_measurement(tmp_path: Path) -> None:
+    def sweep(folder: str, ttfts: dict[int, float]) -> Path:
+        for number, ttft in ttfts.items():
+            for repeat in range(3):
+                place = tmp_path / folder / f"{number}-{repeat}"
+                place.mkdir(parents=True)
+                chosen = {"value": str(number), "origin": "user"}
+                measured = {"value": 10 + repeat, "origin": "warm-up estimate"}
+                settings = {"max_in_flight": chosen, "target_qps": measured, "model_path": {**chosen, "value": repeat}}
+                content = row(
+                    name="own/Offline/performance", settings=settings, outcome=outcome(100, ttft + repeat / 10)
+                )
+                (place / "record.json").write_text(json.dumps(sealed(content)))
+        return tmp_path / folder
+
+    base = sweep("base", {1: 40.0, 4: 80.0, 16: 160.0})
+    found = answer(base, sweep("new", {1: 40.0, 4: 104.0, 16: 160.0}))
+    assert found["return"] == 1
+    assert {len(one["before"]) for one in found["metrics"] if one["metric"] == "TTFT p99"} == {3}
+    (worse,) = [one for one in found["metrics"] if one["state"] == "slower"]
+    assert (worse["name"], worse["metric"]) == ("own/Offline/performance max_in_flight=4", "TTFT p99")
+    assert answer(base, base)["return"] == 0
+    alone = [f"{tmp_path / 'base' / f'{number}-0'}" for number in (1, 4)]
+    found = diff_action({"artifact": str(tmp_path / "base" / "1-0"), "artifacts": [alone[1]]})
+    assert len(found["results"]) == 1, "two single results are compared as asked"
+    one_point = answer(base, sweep("one", {4: 80.0}))
+    assert one_point["return"] == 2 and "missing in B" in {one["reason"] for one in one_point["metrics"]}
+
+
 def test_a_model_that_replaces_another_one_is_compared_with_it(tmp_path: Path) -> None:
     def one(folder: str, digest: str, speed: float) -> Path:
         return write(tmp_path / folder, *(outcome(speed + number) for number in range(3)),

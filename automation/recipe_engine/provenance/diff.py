@@ -4,7 +4,7 @@ A difference is printed once for all results that have it. What explains little 
 another difference, or was measured by the run) is counted, and printed with ``-v``.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,7 +28,7 @@ from .compare import (
     value_text,
 )
 from .record import ResultRecord, find_results, user_path
-from .slowdown import EXIT_CODES, headline, judge_all, junit, markdown, table_lines, verdict
+from .slowdown import EXIT_CODES, headline, judge_all, junit, markdown, repeats_by_name, table_lines, verdict
 
 BY_USER = "user"
 """The origin of a setting that was given; others were defaults, or measured."""
@@ -77,7 +77,7 @@ def diff_action(i: Mapping[str, Any]) -> dict[str, Any]:
 def _slowdown(i: Mapping[str, Any], words: Sequence[str]) -> dict[str, Any]:
     """The answer with ``--max_slowdown``. Several results of a name are repeats, a word may name several folders."""
     allowed = parse_tolerance(i["max_slowdown"], "max_slowdown")
-    sides = [_repeats(word) for word in words]
+    sides = repeats_by_name([_results_of(word) for word in words])
     rows = judge_all(sides, allowed)
     show_lines(i, [f"{letter}: {word}" for letter, word in zip("AB", words, strict=True)])
     show_lines(i, ["", *table_lines(rows, listing_width() if not is_verbose(i) else 1000), ""])
@@ -92,13 +92,10 @@ def _slowdown(i: Mapping[str, Any], words: Sequence[str]) -> dict[str, Any]:
     return {"return": 0, **answer}
 
 
-def _repeats(word: str) -> dict[str, list[ResultRecord]]:
-    """The results of one folder, or of several by comma, by name. Results of one name must be different runs."""
-    found: dict[str, list[ResultRecord]] = {}
+def _results_of(word: str) -> list[ResultRecord]:
+    """The results of one folder, or of several by comma, each once."""
     folders = dict.fromkeys(user_path(part.strip()) for part in word.split(",") if part.strip())
-    for record in {one.folder.resolve(): one for folder in folders for one in find_results(folder)}.values():
-        found.setdefault(record.name, []).append(record)
-    return found
+    return list({one.folder.resolve(): one for folder in folders for one in find_results(folder)}.values())
 
 
 def paired(words: Sequence[str]) -> tuple[list[Pair], list[list[str]]]:
@@ -108,7 +105,7 @@ def paired(words: Sequence[str]) -> tuple[list[Pair], list[list[str]]]:
     """
     first, second = (find_results(user_path(word)) for word in words)
     are_single = len(first) == len(second) == 1
-    sides = [{"": results[0]} if are_single else _by_name(results) for results in (first, second)]
+    sides = [{"": first[0]}, {"": second[0]}] if are_single else list(map(_alone, repeats_by_name([first, second])))
     alone = [sorted(one.keys() - other.keys()) for one, other in (sides, sides[::-1])]
     pairs = []
     for name in (name for name in sides[0] if name in sides[1]):
@@ -121,17 +118,15 @@ def paired(words: Sequence[str]) -> tuple[list[Pair], list[list[str]]]:
     return pairs, alone
 
 
-def _by_name(results: Iterable[ResultRecord]) -> dict[str, ResultRecord]:
-    """Results by their names; raises RequestError when two have the same name."""
-    found: dict[str, ResultRecord] = {}
-    for record in results:
-        other = found.setdefault(record.name, record)
-        if other is not record:
+def _alone(results: Mapping[str, Sequence[ResultRecord]]) -> dict[str, ResultRecord]:
+    """The only result of each name; raises RequestError when two have the same name."""
+    for name, found in results.items():
+        if len(found) > 1:
             raise RequestError(
-                f"{record.name} was produced more than once: {other.folder} and {record.folder}",
+                f"{name} was produced more than once: {found[0].folder} and {found[1].folder}",
                 hint="use the folder of a single run, or compare repeats with --max_slowdown=5%",
             )
-    return found
+    return {name: found[0] for name, found in results.items()}
 
 
 def _row(pair: Pair, tolerance_percent: float) -> dict[str, Any]:

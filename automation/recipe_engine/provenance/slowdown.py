@@ -11,6 +11,7 @@ slower than it seems, but never faster. Repeats that were slowed down are left o
 """
 
 import math
+import os.path
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
@@ -250,6 +251,40 @@ def _judge_name(name: str, sides: Sequence[Sequence[ResultRecord]], allowed_perc
         yield from [one for one in known if one.state != "ok"][:1] or known[:1]
 
 
+CHOSEN_ORIGINS = ("user", "request")
+"""Origins of settings that make two results of one name different measurements, and not repeats of one."""
+
+
+def repeats_by_name(sides: Sequence[Sequence[ResultRecord]]) -> list[dict[str, list[ResultRecord]]]:
+    """The results of each side by name. Results of one name whose chosen settings differ, as those of a sweep, are told
+    apart by these settings, on both sides."""
+    differing: dict[str, set[str]] = {}
+    for side in sides:
+        known: dict[str, dict[str, str]] = {}
+        for one in side:
+            first = known.setdefault(one.name, _chosen(one))
+            own = _chosen(one)
+            names = {name for name in first.keys() | own.keys() if first.get(name) != own.get(name)}
+            differing.setdefault(one.name, set()).update(names)
+    found: list[dict[str, list[ResultRecord]]] = []
+    for side in sides:
+        found.append({})
+        for one in side:
+            own = _chosen(one)
+            words = [f"{name}={own.get(name, 'default')}" for name in sorted(differing[one.name])]
+            found[-1].setdefault(" ".join([one.name, *words]), []).append(one)
+    return found
+
+
+def _chosen(one: ResultRecord) -> dict[str, str]:
+    """The settings of a result that somebody chose, but for places on the machine."""
+    return {
+        name: str(setting["value"])
+        for name, setting in one.settings.items()
+        if isinstance(setting, Mapping) and setting.get("origin") in CHOSEN_ORIGINS and not name.endswith("_path")
+    }
+
+
 def without_digest(name: str) -> str:
     """The name of a result without the digest of its model: `own-onnx-1a2b3c4d/Offline` is `own-onnx/Offline`."""
     return _DIGEST.sub("", name)
@@ -319,8 +354,17 @@ _TITLES = ("result", "metric", "A", "B", "better by", "verdict")
 
 def table_lines(rows: Sequence[Judged], width: int) -> Iterator[str]:
     """A row for each metric, medians with half the range of repeats in percent, and the reasons below."""
-    yield from table([_TITLES, *map(_cells, rows)], width, rights=(2, 3, 4), flexible=0)
+    common = _common_start([row.name for row in rows])
+    cells = [(name[len(common) :], *others) for name, *others in map(_cells, rows)]
+    titles = (f"{common.strip()}..." if common else _TITLES[0], *_TITLES[1:])
+    yield from table([titles, *cells], width, rights=(2, 3, 4), flexible=0)
     yield from reason_lines(rows)
+
+
+def _common_start(names: Sequence[str]) -> str:
+    """The whole words that several names begin with; empty for one name."""
+    same = os.path.commonprefix(list(names)) if len(set(names)) > 1 else ""
+    return same[: max(same.rfind("/"), same.rfind(" ")) + 1]
 
 
 def reason_lines(rows: Iterable[Judged]) -> Iterator[str]:
