@@ -28,7 +28,17 @@ from .compare import (
     value_text,
 )
 from .record import ResultRecord, find_results, user_path
-from .slowdown import EXIT_CODES, headline, judge_all, junit, markdown, repeats_by_name, table_lines, verdict
+from .slowdown import (
+    EXIT_CODES,
+    common_start,
+    headline,
+    judge_all,
+    junit,
+    markdown,
+    repeats_by_name,
+    table_lines,
+    verdict,
+)
 
 BY_USER = "user"
 """The origin of a setting that was given; others were defaults, or measured."""
@@ -178,7 +188,7 @@ def diff_lines(pairs: Sequence[Pair], tolerance_percent: float, *, is_verbose: b
 def figure_lines(pairs: Sequence[Pair], tolerance_percent: float, *, is_verbose: bool) -> Iterator[str]:
     """A line for each figure that says something: A, B, their ratio, and which is better."""
     names = [pair.comparison.name for pair in pairs]
-    common = _common_folder(names)
+    common = common_start(names)
     rows = [(f"{common}..." if common else "result", "figure", "A", "B", "B / A", "B is")]
     for name, pair in zip(names, pairs, strict=True):
         for figure in pair.comparison.figures:
@@ -190,7 +200,7 @@ def figure_lines(pairs: Sequence[Pair], tolerance_percent: float, *, is_verbose:
 def _not_judged_lines(pairs: Sequence[Pair]) -> Iterator[str]:
     """Why differences are not called better or worse: a line for all results that have the same reasons, each with the
     sides that it holds for."""
-    common = _common_folder([pair.comparison.name for pair in pairs])
+    common = common_start([pair.comparison.name for pair in pairs])
     names: dict[str, list[str]] = {}
     for pair in pairs:
         for figure in pair.comparison.figures:
@@ -202,15 +212,6 @@ def _not_judged_lines(pairs: Sequence[Pair]) -> Iterator[str]:
             if words:
                 names.setdefault(words, []).append(pair.comparison.name[len(common) :])
     yield from (f"not judged, {', '.join(found)}: {words}" for words, found in names.items())
-
-
-def _common_folder(names: Sequence[str]) -> str:
-    """What several names begin with, up to a slash; empty for one name."""
-    if len(names) == 1:
-        return ""
-    first, last = min(names), max(names)
-    same = next((at for at, (one, other) in enumerate(zip(first, last)) if one != other), len(first))  # noqa: B905
-    return first[: first.rfind("/", 0, same) + 1]
 
 
 def _says_something(figure: Figure) -> bool:

@@ -11,7 +11,6 @@ slower than it seems, but never faster. Repeats that were slowed down are left o
 """
 
 import math
-import os.path
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
@@ -354,16 +353,18 @@ _TITLES = ("result", "metric", "A", "B", "better by", "verdict")
 
 def table_lines(rows: Sequence[Judged], width: int) -> Iterator[str]:
     """A row for each metric, medians with half the range of repeats in percent, and the reasons below."""
-    common = _common_start([row.name for row in rows])
+    common = common_start([row.name for row in rows])
     cells = [(name[len(common) :], *others) for name, *others in map(_cells, rows)]
-    titles = (f"{common.strip()}..." if common else _TITLES[0], *_TITLES[1:])
-    yield from table([titles, *cells], width, rights=(2, 3, 4), flexible=0)
+    yield from [f"{common.strip()}:"] if common else []
+    yield from table([_TITLES, *cells], width, rights=(2, 3, 4), flexible=0)
     yield from reason_lines(rows)
 
 
-def _common_start(names: Sequence[str]) -> str:
-    """The whole words that several names begin with; empty for one name."""
-    same = os.path.commonprefix(list(names)) if len(set(names)) > 1 else ""
+def common_start(names: Sequence[str]) -> str:
+    """What several names begin with, up to a slash or a space; empty for one name."""
+    first, last = min(names, default=""), max(names, default="")
+    pairs = enumerate(zip(first, last))  # noqa: B905
+    same = first[: next((at for at, (one, other) in pairs if one != other), len(first))] if first != last else ""
     return same[: max(same.rfind("/"), same.rfind(" ")) + 1]
 
 
