@@ -6,6 +6,7 @@ from pathlib import Path
 from crowdperf.call.answers import failure
 from crowdperf.data.errors import DataError
 from crowdperf.data.given_prompts import generated_rows, read_prompts
+from crowdperf.data.traces import read_trace, trace_rows
 
 FILES = ("samples.jsonl", "dataset.json")
 
@@ -21,7 +22,10 @@ def postprocess(i):
     request = json.loads(env["CM_OWN_PROMPTS_REQUEST"])
     try:
         path = env.get("CM_OWN_PROMPTS_FILE")
-        rows = read_prompts(Path(path)) if path else generated_rows(**request["generated"])
+        if "trace" in request:
+            rows = trace_rows(read_trace(Path(path)), request["seed"])
+        else:
+            rows = read_prompts(Path(path)) if path else generated_rows(**request["generated"])
         lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         (folder / FILES[0]).write_text(lines, encoding="utf-8")
         (folder / FILES[1]).write_text(json.dumps(request) + "\n", encoding="utf-8")

@@ -9,16 +9,21 @@ from crowdperf.call.answers import failure
 from crowdperf.data.digests import short_identity
 from crowdperf.data.errors import DataError
 from crowdperf.data.given_prompts import parse_lengths, parse_slo, read_prompts
+from crowdperf.data.traces import MIN_TOKENS, read_trace
 
 
 def request_environment(values) -> dict[str, str]:
     """The env keys that describe the prompts. Raises DataError."""
     path, lengths = values["prompts"], values["input_tokens"]
+    if values["trace"] is not None:
+        return _trace_environment(values)
     if path is not None and lengths is not None:
         both = f"--prompts={path.name} and --input_tokens={lengths} cannot be combined"
         raise DataError(f"{both}: the file has your prompts, the number generates others", "omit one of them")
     if path is None and lengths is None:
-        raise DataError("the prompts are missing", "give --prompts=FILE.jsonl, or --input_tokens=N to generate them")
+        raise DataError(
+            "the prompts are missing", "give --prompts=FILE.jsonl or --trace=FILE, or --input_tokens=N to generate them"
+        )
     request = {
         "is_synthetic": path is None,
         "max_tokens": values["output_tokens"],
@@ -33,12 +38,33 @@ def request_environment(values) -> dict[str, str]:
         request["generated"] = {
             "mean": mean, "deviation": deviation, "count": values["count"], "seed": values["seed"]
         }  # fmt: skip
+    return _environment(request, "" if path is None else str(path), content)
+
+
+def _environment(request, file: str, content: str) -> dict[str, str]:
     text = json.dumps(request, sort_keys=True)
     return {
-        "CM_OWN_PROMPTS_FILE": "" if path is None else str(path),
+        "CM_OWN_PROMPTS_FILE": file,
         "CM_OWN_PROMPTS_REQUEST": text,
         "CM_OWN_PROMPTS_IDENTITY": short_identity(text, content),
     }
+
+
+def _trace_environment(values) -> dict[str, str]:
+    """The env keys of a trace. Raises DataError."""
+    for name in ("prompts", "input_tokens", "output_tokens"):
+        if values.is_given(name):
+            raise DataError(f"--trace and --{name} cannot be combined: a trace has its own lengths", f"omit --{name}")
+    trace = read_trace(values["trace"])
+    request = {
+        "is_synthetic": True,
+        "max_tokens": max(MIN_TOKENS, *(one.tokens_out for one in trace.arrivals)),
+        "has_fixed_length": True,
+        "limits": parse_slo(values["slo"] or ""),
+        "trace": trace.facts(),
+        "seed": values["seed"],
+    }
+    return _environment(request, str(values["trace"]), repr(trace.arrivals))
 
 
 def preprocess(i):

@@ -2,6 +2,7 @@
 
 --concurrency=N   Offline: LoadGen issues all prompts at once, the client keeps N of them in flight (max_in_flight)
 --rate=R          Server: LoadGen issues R prompts per second, at random moments (server_target_qps)
+--trace=FILE      Offline: LoadGen issues all requests at once, the client sends each at its time in the trace
 """
 
 import json
@@ -16,6 +17,10 @@ from crowdperf.rules.names import Scenario
 
 from .reading import Problems
 
+_NOT_WITH_TRACE = (
+    "concurrency", "rate", "prompts", "input_tokens", "output_tokens", "target_qps", "offline_target_qps",
+    "min_duration_ms", "min_query_count", "performance_sample_count", "find", "user_conf",
+)  # fmt: skip
 SCENARIOS = {"concurrency": Scenario.OFFLINE, "rate": Scenario.SERVER}
 """The inputs, and the scenario of each."""
 MODEL = "own-prompts"
@@ -52,6 +57,8 @@ def given(values: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
 def read_load(values: Mapping[str, Any], *, has_prompts: bool, problems: Problems) -> Load:
     """The load of the first value. Notes what is wrong with the inputs. has_prompts: the run has the user's prompts."""
     found = given(values)
+    if values["trace"] is not None:
+        return _replayed(values, has_prompts=has_prompts, problems=problems)
     if not found:
         return Load()
     if len(found) > 1:
@@ -69,6 +76,18 @@ def read_load(values: Mapping[str, Any], *, has_prompts: bool, problems: Problem
     if name == "concurrency":
         return Load(scenarios=(scenario,), options={"max_in_flight": str(numbers[0])})
     return Load(scenarios=(scenario,), targets={"server_target_qps": numbers[0]})
+
+
+def _replayed(values: Mapping[str, Any], *, has_prompts: bool, problems: Problems) -> Load:
+    """The load of a trace. Notes what is wrong with the inputs."""
+    if not has_prompts:
+        problems.note("trace", "only supported for a server without --model. Omit --model")
+    for name in _NOT_WITH_TRACE:
+        if values.is_given(name):
+            problems.note("trace", f"decides lengths, times and duration itself: omit --{name}")
+    if values.is_given("scenario") and values["scenario"] != (Scenario.OFFLINE.value,):
+        problems.note("trace", f"sets --scenario itself ({Scenario.OFFLINE.value}): omit --scenario")
+    return Load(scenarios=(Scenario.OFFLINE,))
 
 
 def several(values: Mapping[str, Any]) -> tuple[str, tuple[str, ...]] | None:

@@ -167,6 +167,8 @@ def _brought(config: Config) -> str:
     options = config.options
     if "model_path" in options:
         return f"your network {Path(options['model_path']).name}"
+    if trace := options.get("trace"):
+        return f"synthetic prompts with the times and lengths of the trace {Path(trace).name}"
     prompts = options.get("prompts")
     given = f"your prompts {Path(prompts).name}" if prompts else f"synthetic prompts of {options['input_tokens']} words"
     return f"{given}, answers of up to {options.get('output_tokens', 'the default number of')} tokens"

@@ -135,5 +135,33 @@ def test_either_prompts_or_lengths_are_needed(tmp_path: Path) -> None:
         "CM_MLPERF_OWN_INPUT_TOKENS": "8",
     }
     for env in ({}, both):
-        with pytest.raises(DataError, match="give either"):
+        with pytest.raises(DataError, match=r"the prompts are missing|cannot be combined"):
             described(**env)
+
+
+def test_a_trace_is_described_and_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03,3,2\n2023-11-16 18:17:05.5,4,9\n")
+    env: dict[str, Any] = described(CM_MLPERF_OWN_TRACE_PATH=str(path), CM_MLPERF_OWN_SLO="ttft:1s,tpot:1s")
+    entry = tmp_path / "entry"
+    entry.mkdir()
+    monkeypatch.chdir(entry)
+    assert writing.postprocess({"env": env})["return"] == 0
+    rows = [json.loads(line) for line in (entry / "samples.jsonl").read_text().splitlines()]
+    assert [(len(row["text"].split()), row["at_s"], row["max_tokens"]) for row in rows] == [(3, 0.0, 2), (4, 2.5, 9)]
+    facts = json.loads((entry / "dataset.json").read_text())
+    assert (facts["max_tokens"], facts["has_fixed_length"], facts["is_synthetic"]) == (9, True, True)
+    assert facts["trace"]["requests"] == 2 and facts["trace"]["longest_gap_s"] == 2.5
+    path.write_text(path.read_text().replace(",9", ",8"))
+    other = described(CM_MLPERF_OWN_TRACE_PATH=str(path), CM_MLPERF_OWN_SLO="ttft:1s,tpot:1s")
+    assert other["CM_OWN_PROMPTS_IDENTITY"] != env["CM_OWN_PROMPTS_IDENTITY"]
+    with pytest.raises(DataError, match="--trace and --input_tokens cannot be combined"):
+        described(CM_MLPERF_OWN_TRACE_PATH=str(path), CM_MLPERF_OWN_INPUT_TOKENS="8")
+
+
+@pytest.mark.parametrize("most", [1, "9", 2.5, True])
+def test_a_wrong_length_of_an_answer_is_refused(tmp_path: Path, most: Any) -> None:
+    with pytest.raises(DataError, match=r"line 1: max_tokens is .*; allowed: a whole number from 2"):
+        read_prompts(prompts_file(tmp_path, {"prompt": "a", "max_tokens": most}))
+    path = prompts_file(tmp_path, {"prompt": "a", "max_tokens": 5}, {"messages": [USER], "max_tokens": 7})
+    assert [row["max_tokens"] for row in read_prompts(path)] == [5, 7]

@@ -167,14 +167,16 @@ def own_prompts(folder: Path, url: str, **changes: object):
     """Run two prompts of a user against the stub, without a tokenizer."""
     data = folder / "data"
     data.mkdir(parents=True)
-    (data / "samples.jsonl").write_text('{"text": "w1 w2 w3"}\n{"text": "w4 w5"}\n')
+    rows = changes.pop("rows", ({"text": "w1 w2 w3"}, {"text": "w4 w5"}))
+    (data / "samples.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))  # type: ignore[attr-defined]
     facts = {"is_synthetic": False, "max_tokens": 8, "has_fixed_length": False, "limits": None}
+    facts |= changes.pop("facts", {})  # type: ignore[call-overload]
     (data / "dataset.json").write_text(json.dumps(facts))
     endpoint = {"url": url, "model": None, "api": None, "key_variable": None}
     text = {"endpoint": endpoint, **changes.pop("text", {})}  # type: ignore[dict-item]
     content = parrot_request(
         folder, model="own-prompts", backend="endpoint", text=text, dataset_path=str(data), model_info_path=None,
-        output_dir=str(folder / "run"), **SHORT, **changes,
+        output_dir=str(folder / "run"), **{**SHORT, **changes},
     )  # fmt: skip
     return run_harness(folder / "call", content)
 
@@ -243,3 +245,37 @@ def test_a_killed_client_process_makes_the_run_invalid_and_its_requests_failed(
     assert any("client process" in one and "of 2 ended by signal SIGKILL" in one for one in result["invalid_reasons"])
     assert tally["issued"] == tally["completed"] + tally["failed"] and tally["unasked"] == 0
     assert tally["failure_kinds"].keys() == {"client process"} and 1 <= tally["failed"] <= 40
+
+
+TRACE = {"form": "mooncake", "requests": 3, "duration_s": 0.9, "longest_gap_s": 0.8, "has_prefixes": False}
+ROWS = [{"text": f"w{place} w7", "at_s": at_s, "max_tokens": most}
+        for place, at_s, most in ((1, 0.0, 2), (2, 0.1, 8), (3, 0.9, 5))]  # fmt: skip
+LEFT_TO_THE_TRACE = {"min_duration_ms": None, "min_query_count": None, "target_qps": None}
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_each_request_of_a_trace_is_sent_once_at_its_time(tmp_path: Path, processes: int) -> None:
+    with running_stub() as (stub, url):
+        facts = {"trace": TRACE, "has_fixed_length": True, "limits": {"ttft_ms": 1e6, "tpot_ms": 1e6}}
+        text = {"client_processes": processes}
+        ended = own_prompts(tmp_path, f"{url}/v1", rows=ROWS, facts=facts, text=text, **LEFT_TO_THE_TRACE)
+        seen = [(one["prompt"], one["max_tokens"], one["min_tokens"]) for one in stub.seen][-3:]
+    assert ended.code == 0, ended.stderr
+    assert seen == [("w1 w7", 2, 2), ("w2 w7", 8, 8), ("w3 w7", 5, 5)]
+    result = ended.result
+    found, client = result["text"], result["text"]["client"]
+    assert result["valid"], result["invalid_reasons"]
+    assert (found["arrivals"], found["trace"], client["times_from"]) == ("trace", TRACE, "trace")
+    assert (found["tally"]["issued"], found["tally"]["tokens_out"]) == (3, 15)
+    assert client["duration_s"] >= 0.9 and client["goodput"]["good"] == 3 and client["ttft_ms"]["p50"] > 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [({"scenario": "Server", "target_qps": 5.0}, "scenario"), ({"min_query_count": 5}, "min_query_count"),
+     ({"target_qps": 5.0}, "target_qps")],
+)  # fmt: skip
+def test_what_a_trace_decides_cannot_be_given(tmp_path: Path, url: str, changes: dict[str, object], why: str) -> None:
+    facts = {"trace": TRACE, "has_fixed_length": True}
+    ended = own_prompts(tmp_path, f"{url}/v1", rows=ROWS, facts=facts, **{**LEFT_TO_THE_TRACE, **changes})
+    assert ended.code != 0 and why in ended.stderr and "trace" in ended.stderr

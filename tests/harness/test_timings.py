@@ -33,8 +33,8 @@ def filled(slo: TokenLimits | None = None) -> Timings:
     return found
 
 
-def record(found: Timings, **changes: bool) -> Any:
-    return found.record(**{"is_paced": True, "has_failures": False, **changes})
+def record(found: Timings, **changes: Any) -> Any:
+    return found.record(**{"times_from": "issue", "has_failures": False, **changes})
 
 
 def test_rates_are_over_the_time_from_the_first_request_to_the_last_answer() -> None:
@@ -42,7 +42,7 @@ def test_rates_are_over_the_time_from_the_first_request_to_the_last_answer() -> 
     assert found["duration_s"] == 2.0 and found["requests_per_s"] == 1.0
     assert (found["input_tokens_per_s"], found["output_tokens_per_s"]) == (6.0, 5.0)
     assert (found["times_from"], found["goodput"]) == ("issue", None)
-    assert record(filled(), is_paced=False)["times_from"] == "send"
+    assert record(filled(), times_from="send")["times_from"] == "send"
 
 
 def test_itl_is_by_gap_and_tpot_by_request() -> None:

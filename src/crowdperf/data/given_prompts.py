@@ -12,7 +12,7 @@ PROMPTS_FORM = '{"prompt": "..."} or {"messages": [{"role": "user", "content": "
 _ROLES = ("system", "user", "assistant", "developer", "tool")
 _LIMIT = re.compile(r"(ttft|tpot)\s*[:=]\s*(\d+(?:\.\d+)?)\s*(ms|s)")
 _SLO_FORM = "ttft:500ms,tpot:50ms"
-_WORDS = (
+WORDS = (
     "time", "year", "people", "way", "day", "man", "thing", "woman", "life", "child", "world", "school",
     "state", "family", "student", "group", "country", "problem", "hand", "part", "place", "case", "week",
     "company", "system", "program", "question", "work", "government", "number", "night", "point", "home",
@@ -46,16 +46,20 @@ def read_prompts(path: Path) -> list[dict[str, Any]]:
 def _row(values: Any) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise ValueError(f"found {type(values).__name__}, not an object")
+    most = values.get("max_tokens")
+    if most is not None and (type(most) is not int or most < 2):
+        raise ValueError(f"max_tokens is {most!r}; allowed: a whole number from 2")
+    more = {} if most is None else {"max_tokens": most}
     text = values.get("prompt", values.get("text"))
     if isinstance(text, str) and text:
-        return {"text": text}
+        return {"text": text, **more}
     messages = values.get("messages")
     if not isinstance(messages, list) or not messages:
         raise ValueError(f"no prompt and no messages among {', '.join(values) or 'no keys'}")
     for place, one in enumerate(messages):
         if not isinstance(one, dict) or one.get("role") not in _ROLES or not isinstance(one.get("content"), str):
             raise ValueError(f"message {place + 1} has no role of {', '.join(_ROLES)} or no content as text")
-    return {"messages": [{"role": one["role"], "content": one["content"]} for one in messages]}
+    return {"messages": [{"role": one["role"], "content": one["content"]} for one in messages], **more}
 
 
 def parse_lengths(text: str) -> tuple[float, float]:
@@ -75,7 +79,7 @@ def generated_rows(mean: float, deviation: float, count: int, seed: int) -> list
     cache of prefixes helps no prompt."""
     draw = random.Random(seed)
     lengths = [max(1, round(draw.gauss(mean, deviation))) for _ in range(count)]
-    return [{"text": " ".join(draw.choices(_WORDS, k=length))} for length in lengths]
+    return [{"text": " ".join(draw.choices(WORDS, k=length))} for length in lengths]
 
 
 def parse_slo(text: str) -> dict[str, float] | None:

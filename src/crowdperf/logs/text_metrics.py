@@ -137,7 +137,14 @@ def remarks(text: Mapping[str, Any]) -> list[str]:
 def _client_remarks(text: Mapping[str, Any], counts: Mapping[str, Any]) -> Iterator[str]:
     """Yield from where the client's times count, its goodput, and the most requests that were in flight."""
     client = text.get("client") or {}
-    if client.get("times_from") == "send" and client.get("ttft_ms") and not text.get("ttft_ms"):
+    if trace := text.get("trace"):
+        late, prefixes = counts.get("sent_late", 0), ", prompts share prefixes as in the trace" * trace["has_prefixes"]
+        yield (
+            f"arrivals: trace ({trace['form']}, {counted(trace['requests'], 'request')} in {trace['duration_s']:,.1f} s"
+            f"{prefixes}). LoadGen issued all at once, the client sent each at its time, {late:,} of them more than"
+            " 10 ms late. TTFT and end-to-end count from the time in the trace"
+        )
+    elif client.get("times_from") == "send" and client.get("ttft_ms") and not text.get("ttft_ms"):
         yield "TTFT, TPOT, ITL and end-to-end were measured by the client, from when it sent each request"
     if goodput := client.get("goodput"):
         limits = f"TTFT {goodput['ttft_limit_ms']:g} ms and TPOT {goodput['tpot_limit_ms']:g} ms"

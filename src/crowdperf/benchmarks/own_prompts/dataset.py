@@ -27,27 +27,34 @@ _HINT = "rebuild the prompts: cm run script --tags=get,dataset,own-prompts --ren
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnPrompt:
-    """One prompt. text: None for messages that are more than one of the user."""
+    """One prompt. text: None for messages that are more than one of the user. max_tokens: of its answer, None for the
+    usual maximum. at_s: when it arrives after the first one, in a trace."""
 
     messages: tuple[Mapping[str, str], ...]
     text: str | None
+    max_tokens: int | None = None
+    at_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OwnPrompts(SamplesOfFile[OwnPrompt]):
-    """The prompts. generation: the record's, with the user's limits. slo: these limits, None if none were given."""
+    """The prompts. generation: the record's, with the user's limits. slo: these limits, None if none were given.
+    trace: the facts of the trace that the prompts are from (crowdperf/data/traces.py), None for others."""
 
     generation: Generation
     slo: TokenLimits | None
+    trace: Mapping[str, Any] | None = None
 
 
 def _prompt(row: Any) -> OwnPrompt:
+    most = None if row.get("max_tokens") is None else int(row["max_tokens"])
+    at_s = None if row.get("at_s") is None else float(row["at_s"])
     if "text" in row:
         text = str(row["text"])
-        return OwnPrompt(messages=({"role": "user", "content": text},), text=text)
+        return OwnPrompt(messages=({"role": "user", "content": text},), text=text, max_tokens=most, at_s=at_s)
     messages = tuple({"role": str(one["role"]), "content": str(one["content"])} for one in row["messages"])
     is_single = len(messages) == 1 and messages[0]["role"] == "user"
-    return OwnPrompt(messages=messages, text=messages[0]["content"] if is_single else None)
+    return OwnPrompt(messages=messages, text=messages[0]["content"] if is_single else None, max_tokens=most)
 
 
 def _generation(facts: Mapping[str, Any]) -> Generation:
@@ -72,5 +79,6 @@ def open_dataset(folder: Path) -> OwnPrompts:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise HarnessError(f"cannot read {folder / FACTS_FILE}: {error!r}", _HINT) from error
     return OwnPrompts(
-        path, tuple(samples), read_facts(folder), generation, generation.server if facts["limits"] else None
-    )
+        path, tuple(samples), read_facts(folder), generation, generation.server if facts["limits"] else None,
+        facts.get("trace"),
+    )  # fmt: skip

@@ -19,8 +19,8 @@ RECORD = Record(
         model="",
         is_fixed=True,
         own=OwnModel(
-            chosen_by=("prompts", "input_tokens", "concurrency", "rate"),
-            inputs=("prompts", "input_tokens", "output_tokens", "slo"),
+            chosen_by=("prompts", "input_tokens", "trace", "concurrency", "rate"),
+            inputs=("prompts", "input_tokens", "trace", "output_tokens", "slo"),
             needs="endpoint=http://HOST:PORT/v1",
         ),
     ),

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from crowdperf.harness.base.cores import available_cores, physical_cores
 from crowdperf.harness.base.dataset import Dataset, require_answers
@@ -34,7 +34,7 @@ from crowdperf.harness.runner.loadgen_run import (
 from crowdperf.harness.runner.query_memory import require_memory
 from crowdperf.harness.runner.result import Facts, build_result
 from crowdperf.harness.runner.settings import Circumstances, Settings, WarmUp
-from crowdperf.harness.runner.text_settings import limits_of, resolve_text
+from crowdperf.harness.runner.text_settings import limits_of, replayed, resolve_text
 from crowdperf.harness.runner.text_sut import PromptLibrary, TextSut, TextWork
 from crowdperf.harness.runner.text_warmup import Plan, warm_up
 from crowdperf.harness.text.engine import EngineRequest, TextEngine
@@ -67,6 +67,9 @@ _WARM_UP_SAMPLES = 64
 """Prompts in memory for that, from everywhere in the data set."""
 
 _PROBES = 3
+
+_TIMES_FROM = {"at once": "send", "trace": "trace", "one at a time": "issue", "poisson": "issue"}
+"""What the client's times of a request count from: its issue by LoadGen, its sending, or its time in the trace."""
 
 _OWN_WORD_S = 30.0
 """Additional time for an engine that ends a request by itself, after the request's own limit."""
@@ -107,8 +110,22 @@ class TextParts:
     @property
     def is_streamed(self) -> bool:
         """Whether answers come as streams where LoadGen measures no first tokens, so that the client measures them:
-        with prompts of the user and a fixed number in flight."""
-        return self.rules.recipes.is_own and self.request.max_in_flight is not None
+        with prompts of the user and a fixed number in flight, or a trace."""
+        return self.rules.recipes.is_own and (self.request.max_in_flight is not None or self.trace is not None)
+
+    @property
+    def trace(self) -> Mapping[str, Any] | None:
+        """The facts of the trace whose arrivals are replayed, None without one."""
+        found: Mapping[str, Any] | None = getattr(self.dataset, "trace", None)
+        return found
+
+    @property
+    def arrivals(self) -> str:
+        """How requests arrive: all at once, one at a time or at random by LoadGen, or as in a trace by the client."""
+        if self.trace is not None:
+            return "trace"
+        scenario = self.config.scenario
+        return "at once" if scenario is Scenario.OFFLINE else "one at a time" if scenario.is_stream else "poisson"
 
     @property
     def slo(self) -> TokenLimits | None:
@@ -227,7 +244,9 @@ def prepared_text(config: RunConfig) -> Iterator[PreparedText]:
         work = TextWork(
             engine=engine, library=library, response_of=parts.model.response, sink=SINK, has_first=parts.needs_first,
             ends=parts.ends, padding=padding_token(parts.facts.folder) if parts.ends else None,
-            is_paced=config.scenario is not Scenario.OFFLINE, tally=Tally(timings=Timings(parts.slo)),
+            is_paced=config.scenario is not Scenario.OFFLINE,
+            replayed_s=None if parts.trace is None else parts.trace["duration_s"],
+            tally=Tally(timings=Timings(parts.slo)),
         )  # fmt: skip
         plan = Plan(
             needs_rate=not config.scenario.is_stream,
@@ -242,6 +261,8 @@ def prepared_text(config: RunConfig) -> Iterator[PreparedText]:
             dataset_count=parts.dataset.count,
             audit_values=audited_values(config, parts.dataset.count),
         )
+        if parts.trace is not None:
+            config = replayed(config, parts.trace)
         settings = resolve_text(config, parts.generation, threads, circumstances, measured)
         yield PreparedText(parts=parts, started=started, work=work, measured=measured, settings=settings)
 
@@ -271,7 +292,9 @@ def _text_record(prepared: PreparedText, log: LoadGenLog) -> dict[str, Json]:
         "ttft_ms": None if tokens is None else _in_ms(tokens.ttft),
         "tpot_ms": None if tokens is None else _in_ms(tokens.tpot),
         "limits": None if limits is None else asdict(limits),
-        "client": tally.timings.record(is_paced=prepared.work.is_paced, has_failures=bool(tally.failed)),
+        "arrivals": parts.arrivals,
+        "trace": None if parts.trace is None else dict(parts.trace),
+        "client": tally.timings.record(times_from=_TIMES_FROM[parts.arrivals], has_failures=bool(tally.failed)),
         "problems": list(_problems(prepared)),
         "tally": tally.record(),
         "sampling": asdict(parts.sampling),
@@ -293,6 +316,7 @@ def perform_text(config: RunConfig, energy: EnergyWatch) -> dict[str, Json]:
             prepared.parts.request.timeout_s, (prepared.measured.query_latency_ms or 0.0) / 1000.0
         )
         is_measured = config.mode is Mode.PERFORMANCE
+        limit_s += 0.0 if prepared.parts.trace is None else prepared.parts.trace["longest_gap_s"]
         with (
             ServerWatch(getattr(work.engine, "server", None) if is_measured else None) as server,
             silence_ends(work.counts, limit_s + _OWN_WORD_S, sut.broken),

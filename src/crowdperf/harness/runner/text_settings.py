@@ -6,7 +6,9 @@ other they are written into user.conf. Times in ms. Source: loadgen/test_setting
 6.0.17.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from crowdperf.harness.base.errors import ConfigError
 from crowdperf.harness.runner.config import RunConfig
@@ -15,6 +17,8 @@ from crowdperf.kit.records import Problem
 from crowdperf.rules.names import MULTI_STREAM_SAMPLES_PER_QUERY, ExecutionMode, Scenario
 from crowdperf.rules.record import Generation, TokenLimits
 
+_PART_OF_TRACE = 0.9
+"""LoadGen's rate for a trace, so that 1.1 times as many samples are fewer than the trace has."""
 LATENCY_MARGIN = 1.6
 """LoadGen makes as many queries as last twice the duration at the expected latency, and all of them are issued if
 every sample must be issued equally often. With a longer latency by this factor a run is a quarter longer than its
@@ -50,6 +54,28 @@ def _rule_lines(limits: TokenLimits | None, circumstances: Circumstances) -> dic
         lines |= {"target_latency": 0, "ttft_latency": limits.ttft_ms, "tpot_latency": limits.tpot_ms}
         lines["target_latency_percentile"] = limits.percentile
     return lines
+
+
+def replayed(config: RunConfig, trace: Mapping[str, Any]) -> RunConfig:
+    """Return the request of a run in which LoadGen issues each request of a trace once, all at once (Offline), so that
+    the client can send each at its time. Raises ConfigError for what the trace decides.
+
+    LoadGen 6.0.17 has no arrivals but its own. Offline has max(min_query_count, 1.1 x duration x rate) samples, here
+    the first of them, and the run lasts at least as long as the trace.
+    """
+    problems = []
+    if config.scenario is not Scenario.OFFLINE:
+        problems.append(Problem("scenario", config.scenario.value, "Offline: a trace has its own arrivals"))
+    for key in ("min_duration_ms", "min_query_count", "target_qps", "performance_sample_count"):
+        if getattr(config, key) is not None:
+            problems.append(Problem(key, f"{getattr(config, key):g}", "null: the trace decides it"))
+    if problems:
+        raise ConfigError("the run", problems)
+    duration_s, requests = max(trace["duration_s"], 0.001), trace["requests"]
+    rate = _PART_OF_TRACE * requests / duration_s
+    return replace(
+        config, min_duration_ms=max(1, int(duration_s * 1000)), min_query_count=requests, target_qps=rate
+    )  # fmt: skip
 
 
 def resolve_text(

@@ -16,6 +16,7 @@ counted nor logged, and the tally has their number.
 import contextlib
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -75,7 +76,8 @@ class TextWork:
     """The answering side of a test. response_of: converts an answer to the array that LoadGen logs. has_first:
     whether LoadGen gets first tokens. ends: token ids that end an answer, empty if answers continue after them.
     padding: the token id that fills answers up after their end. is_paced: LoadGen issues requests over time (all
-    scenarios but Offline), so that the limit of a request counts from its issue."""
+    scenarios but Offline), so that the limit of a request counts from its issue. replayed_s: the length of the trace
+    whose arrivals are replayed, None without a trace."""
 
     engine: TextEngine
     library: PromptLibrary
@@ -85,6 +87,7 @@ class TextWork:
     ends: Collection[int] = ()
     padding: int | None = None
     is_paced: bool = False
+    replayed_s: float | None = None
     failures: Failures = field(default_factory=Failures)
     counts: Counts = field(default_factory=Counts)
     tally: Tally = field(default_factory=Tally)
@@ -135,6 +138,7 @@ class TextSut:
         self._work = work
         self._flights: dict[int, _Flight] = {}
         self._numbers = count()
+        self._rounds = Counter[int]()
         self._counting = threading.Lock()
 
     def issue(self, identifiers: Sequence[int], indices: Sequence[int]) -> None:
@@ -147,9 +151,9 @@ class TextSut:
             # Every sample first has its flight, so that whatever goes wrong below leaves none without an answer.
             numbers = {next(self._numbers): identifier for identifier in identifiers}
             self._flights.update({number: _Flight(identifier) for number, identifier in numbers.items()})
-            issued_s = time.monotonic() if work.is_paced else None
+            issued_s = time.monotonic() if work.is_paced or work.replayed_s is not None else None
             requests = [
-                Request(number=number, prompt=prompts[index], issued_s=issued_s)
+                Request(number=number, prompt=prompts[index], issued_s=self._due_s(issued_s, index, prompts[index]))
                 for number, index in zip(numbers, indices, strict=True)
             ]
             for request in requests:
@@ -162,6 +166,16 @@ class TextSut:
             work.failures.record(error)
         if work.failures.is_set:
             self._end_all()
+
+    def _due_s(self, issued_s: float | None, index: int, prompt: Prompt) -> float | None:
+        """Return when a request counts as issued: in a trace that is replayed, at its own time. A sample that LoadGen
+        issues once more comes in another round of the trace."""
+        replayed_s = self._work.replayed_s
+        if issued_s is None or replayed_s is None or prompt.at_s is None:
+            return issued_s
+        round_number = self._rounds[index]
+        self._rounds[index] += 1
+        return issued_s + prompt.at_s + round_number * replayed_s
 
     def first(self, number: int, tokens: Tokens) -> None:
         """Report a first token to LoadGen, with all tokens that came with it."""

@@ -49,7 +49,9 @@ class _Waves:
     def __init__(self, work: TextWork, limit_s: float) -> None:
         self._answered = threading.Semaphore(0)
         sink = ResponseSink(lambda *values: values, self._count)  # type: ignore[arg-type]
-        self._work = replace(work, sink=sink, has_first=False, failures=Failures(), counts=Counts(), tally=Tally())
+        self._work = replace(
+            work, sink=sink, has_first=False, replayed_s=None, failures=Failures(), counts=Counts(), tally=Tally()
+        )
         self._limit_s, self._position = limit_s, 0
         self._loaded = list(work.library.prompts)
         self._sut = TextSut(self._work)

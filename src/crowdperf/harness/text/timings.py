@@ -68,9 +68,9 @@ class Timings:
         if self.slo is not None:
             self.good += ttft_s * _MS <= self.slo.ttft_ms and tpot_s * _MS <= self.slo.tpot_ms
 
-    def record(self, *, is_paced: bool, has_failures: bool) -> Mapping[str, Json] | None:
-        """Return the key `client` of `text` in result.json, or None if no answer has times. is_paced: LoadGen issued
-        requests one by one, so that times count from there. has_failures: no times are given, as from LoadGen."""
+    def record(self, *, times_from: str, has_failures: bool) -> Mapping[str, Json] | None:
+        """Return the key `client` of `text` in result.json, or None if no answer has times. times_from:
+        what the times of a request count from. has_failures: no times are given, as from LoadGen."""
         duration_s = self.ended_s - self.began_s
         if not self.answers or duration_s <= 0:
             return None
@@ -82,7 +82,7 @@ class Timings:
             }  # fmt: skip
         spreads = {"ttft_ms": self.ttft_s, "tpot_ms": self.tpot_s, "itl_ms": self.gaps_s, "end_to_end_ms": self.whole_s}
         return {
-            "times_from": "issue" if is_paced else "send",
+            "times_from": times_from,
             "duration_s": duration_s,
             "requests_per_s": self.answers / duration_s,
             "input_tokens_per_s": None if self.prompts_without else self.tokens_in / duration_s,

@@ -94,14 +94,16 @@ def written(request: Request, form: str) -> tuple[Any, ...]:
     prompt = request.prompt
     tokens = None if form != TOKENS or prompt.tokens is None else prompt.tokens.astype(np.int32).tobytes()
     messages = None if form != CHAT or prompt.messages is None else [dict(one) for one in prompt.messages]
-    return request.number, request.issued_s, tokens, prompt.text if form == TEXT else None, messages
+    text = prompt.text if form == TEXT else None
+    return request.number, request.issued_s, tokens, text, messages, prompt.max_tokens
 
 
 def read(values: tuple[Any, ...]) -> Request:
     """Return the request that `written` wrote."""
-    number, issued_s, tokens, text, messages = values
+    number, issued_s, tokens, text, messages, most = values
     ids = None if tokens is None else np.frombuffer(tokens, np.int32)
-    prompt = Prompt(tokens=ids, text=text, messages=None if messages is None else tuple(messages))
+    chat = None if messages is None else tuple(messages)
+    prompt = Prompt(tokens=ids, text=text, messages=chat, max_tokens=most)
     return Request(number=number, prompt=prompt, issued_s=issued_s)
 
 

@@ -23,6 +23,8 @@ from crowdperf.logs.run_log import Json
 
 HOPELESS = 100
 """After so many requests in a row without an answer the server is given up: this project's choice."""
+LATE_S = 0.01
+"""A request of a trace that is sent later than this after its time is counted: this project's choice."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S, _JITTER = 0.5, 60.0, 0.25
 
 
@@ -97,12 +99,26 @@ class Conversations:
         }
 
     def take(self, requests: Sequence[Request]) -> None:
-        """Accept requests, and send them or queue them."""
+        """Accept requests, and send them, queue them, or wait until they are due."""
+        now_s = time.monotonic()
+        later = [one for one in requests if one.issued_s is not None and one.issued_s > now_s]
+        if later:
+            for one in later:
+                asyncio.get_running_loop().call_later((one.issued_s or now_s) - now_s, self._arrive, one)
+            requests = [one for one in requests if one.issued_s is None or one.issued_s <= now_s]
+            if not requests:
+                return
         free = max(0, self._settings.max_in_flight - self._in_flight - len(self._waiting))
         self.counts.waited += max(0, len(requests) - free)
         self.began_s = self.began_s or time.monotonic()
         self._waiting.extend(requests)
         self._send()
+
+    def _arrive(self, request: Request) -> None:
+        """Send a request of a trace, which is due."""
+        if self._listener is not None:
+            self.counts.sent_late += time.monotonic() - (request.issued_s or 0.0) > LATE_S
+            self.take([request])
 
     def _send(self) -> None:
         """Send what waits, up to max_in_flight at once."""
@@ -135,7 +151,8 @@ class Conversations:
             self._fail(request, "not sent: the run gave up on the server", "not sent")
             return
         began_s = request.issued_s or time.monotonic()
-        exchange = Exchange(self._reading, self.counts, self._probed.form.max_tokens, began_s)
+        most = request.prompt.max_tokens or self._probed.form.max_tokens
+        exchange = Exchange(self._reading, self.counts, most, began_s)
         exchange.on_first = lambda tokens: self._begin(request, tokens)
         exchange.on_answer = lambda answer: self._succeed(request, answer)
         try:

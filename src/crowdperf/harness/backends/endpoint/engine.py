@@ -15,6 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -250,7 +251,7 @@ def open_engine(request: EngineRequest) -> EndpointEngine:
     if folder is not None and not (folder / FILE).is_file():
         folder = None
     vocabulary = None if folder is None else open_tokenizer(folder, is_cleaned=False)
-    prompt = request.probes[0] if request.probes else default_prompt(vocabulary, endpoint.api)
+    prompt = replace(request.probes[0], max_tokens=None) if request.probes else default_prompt(vocabulary, endpoint.api)
     engine = EndpointEngine(
         Loop(), Client(address, settings.timeout_s, settings.stall_s, settings.most_left_open), settings, vocabulary
     )

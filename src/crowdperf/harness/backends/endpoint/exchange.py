@@ -25,7 +25,7 @@ class Counts:
     differences (differing_tokens). unsaid: answers without a number of tokens from the server. in_one_read: answers
     of several pieces that were received all at once, as from a buffering proxy. other_starts: answers whose first
     tokens are not those that were reported first. cached_tokens: of prompts, from a prefix cache. waited: requests
-    that found max_in_flight reached."""
+    that found max_in_flight reached. sent_late: requests of a trace that were sent more than 10 ms after their time."""
 
     requests: int = 0
     answered: int = 0
@@ -41,6 +41,7 @@ class Counts:
     cached_tokens: int = 0
     peak_in_flight: int = 0
     waited: int = 0
+    sent_late: int = 0
 
     def record(self) -> dict[str, Json]:
         """Return the counts as JSON."""

@@ -7,7 +7,7 @@ Servers accept different fields: vLLM and SGLang ignore unknown ones, TensorRT-L
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from crowdperf.harness.text.engine import Prompt
 from crowdperf.logs.run_log import Json
@@ -121,15 +121,26 @@ class BodyMaker:
     """Makes the bytes of requests: everything but the prompt is written once."""
 
     def __init__(self, form: Form) -> None:
+        self._whole_form = form
         self._form = form.prompt
-        self._head = json.dumps(form.without_prompt())[:-1].encode()
-        self._head += b', "messages": ' if form.prompt == CHAT else b', "prompt": '
+        self._heads: dict[int | None, bytes] = {}
+
+    def _head(self, max_tokens: int | None) -> bytes:
+        """Return the beginning of the body for answers of that length, None for the usual one."""
+        found = self._heads.get(max_tokens)
+        if found is None:
+            form = self._whole_form if max_tokens is None else replace(self._whole_form, max_tokens=max_tokens)
+            found = json.dumps(form.without_prompt())[:-1].encode()
+            found += b', "messages": ' if form.prompt == CHAT else b', "prompt": '
+            self._heads[max_tokens] = found
+        return found
 
     def make(self, prompt: Prompt) -> bytes:
         """Return the body of a request. Raises ValueError if the prompt does not have the form."""
+        head = self._head(prompt.max_tokens)
         if self._form == TOKENS and prompt.tokens is not None:
-            return b"%s%s}" % (self._head, _numbers(prompt.tokens.tolist()))
-        return b"%s%s}" % (self._head, json.dumps(prompt_json(prompt, self._form)).encode())
+            return b"%s%s}" % (head, _numbers(prompt.tokens.tolist()))
+        return b"%s%s}" % (head, json.dumps(prompt_json(prompt, self._form)).encode())
 
 
 def forms_of(prompt: Prompt, api: str | None) -> tuple[str, ...]:
