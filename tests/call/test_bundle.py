@@ -1,5 +1,5 @@
-"""Bundles: what goes into the file, and what its program refuses before anything runs. tests/e2e/test_first_result.py
-makes one of a real run and starts it without a network."""
+"""Bundles: the content of the file, and the refusals of its program. A bundle of a real run is in
+tests/e2e/test_first_result.py."""
 
 import hashlib
 import json

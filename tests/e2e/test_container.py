@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import cmind
@@ -48,14 +48,16 @@ def libraries(program: Path) -> list[Path]:
     return [Path(name) for name in re.findall(r"(/\S+) \(0x", told)]
 
 
-def base_image(archive: Path) -> None:
-    """Writes a root file system: programs, this Python, the engine's packages, a package tool that is a stub."""
+def base_image(archive: Path, more: Sequence[Path] = ()) -> None:
+    """Writes a root file system: programs, this Python, the engine's packages, a package tool that is a stub, and more
+    files."""
     python, standard = Path(sys.executable).resolve(), Path(os.__file__).parent
     found = [Path(path) for name in PROGRAMS.split() if (path := shutil.which(name, path="/usr/bin:/bin"))]
     found += [python, *Path(sys.base_prefix).glob("lib/libpython*.so*")]
     found += [
         one for one in standard.rglob("*") if one.is_file() and not LEFT_OUT & set(one.relative_to(standard).parts)
     ]
+    found += more
     linked = [one for one in found if one.suffix == ".so" or standard not in one.parents]
     found += [library for one in linked for library in libraries(one)]
     with tarfile.open(archive, "w") as tar:

@@ -23,7 +23,7 @@ from crowdperf.call import bundle_program
 from crowdperf.call.bundle_program import CACHE_MARK, CHUNK_BYTES, ENTRY_FILES, FORMAT, BundleError
 
 ENGINE = ("cmind", "pyyaml", "requests")
-"""What the engine imports (requirements.txt)."""
+"""The packages of requirements.txt."""
 REPOSITORY = ("automation", "script", "src", "cmr.yaml")
 LEFT_OUT = ("__pycache__", "*.pyc", "*.egg-info")
 SUFFIX = ".pyz"
@@ -69,7 +69,7 @@ def make_bundle(order: Order) -> Made:
 
 
 def copy_repository(source: Path, target: Path) -> None:
-    """Copy recipes, engine and packages, without what Python compiled. Raises OSError and shutil.Error."""
+    """Copy recipes, engine and packages, without compiled files. Raises OSError and shutil.Error."""
     target.mkdir(parents=True)
     for name in REPOSITORY:
         if (source / name).is_dir():
@@ -152,7 +152,7 @@ def portable_entries(order: Order) -> Iterator[Path]:
 def pack_entry(entry: Path, cache: Path, target: Path) -> str:
     """Copy the declared files of an entry and its description without the path of the cache; returns its name.
 
-    Raises BundleError where a file is not what the entry recorded, and OSError.
+    Raises BundleError if a file differs from its record, and OSError.
     """
     folder = target / entry.name
     folder.mkdir(parents=True)

@@ -1,8 +1,8 @@
-"""The program of a bundle: `python3 FILE.pyz` checks its files, unpacks them, and runs what it was made for.
+"""The program of a bundle: `python3 FILE.pyz` checks its files, unpacks them, and starts its run.
 
 A bundle is a zip file that Python runs, with this file as `__main__.py`, `manifest.json`, and below `files/`
 
-    crowdperf.lock      what the run uses, as `cm lock script` wrote it
+    crowdperf.lock      the lockfile of the run
     repository/         recipes, engine and packages
     wheels/             the Python packages of the run and of the engine
     cache/UID/          cache entries with data and models; the path of the cache is written as @CACHE@
