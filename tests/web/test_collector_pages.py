@@ -414,3 +414,17 @@ def test_a_digest_is_short_with_all_of_it_in_a_tooltip(shown: Shown) -> None:
     text = shown.client.get(f"/r/{shown.ids[0]}").text
     digest = "ab" * 32
     assert f'<span class="hash" title="{digest}">{digest[:12]}…</span>' in text and f">{digest}<" not in text
+
+
+def test_times_of_tokens_are_columns_and_a_single_result_has_no_spread(tmp_path: Path) -> None:
+    times = (Figure(name="TTFT 99", value=41.25, unit="ms"), Figure(name="TPOT 99", value=3.125, unit="ms"))
+    with Store.open(tmp_path / "results.sqlite") as store, store.transaction():
+        first = store.add(dataclasses.replace(crowd_result("run-1"), figures=times), SOURCE).id
+    with collector(tmp_path) as client:
+        table = client.get("/?all=1").text
+        assert "TTFT p99, ms" in table and "41.25" in table and "3.125" in table
+        assert "single result, so the spread is unknown" in client.get(f"/r/{first}").text
+    with Store.open(tmp_path / "results.sqlite") as store, store.transaction():
+        store.add(crowd_result("run-2"), SOURCE)
+    with collector(tmp_path) as client:
+        assert "(n=2)" in client.get(f"/r/{first}").text

@@ -81,6 +81,8 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
         Column("added_utc", "text", "UTC, ISO 8601", "when it was added to the database", _STORE),
         Column("settings", "text", "", "settings chosen by the user, as a JSON object", _USER),
         Column("score", "number", "", "first score of the accuracy run", "accuracy run"),
+        Column("ttft_p99_ms", "number", "ms", "99th percentile of the time to the first token", _LOG),
+        Column("tpot_p99_ms", "number", "ms", "99th percentile of the time per output token", _LOG),
     ),
     "metrics": (
         Column("result_id", "text", "", "id in the table results", _STORE),

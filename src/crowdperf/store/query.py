@@ -70,6 +70,7 @@ class Row(NamedTuple):
 
     system_key, key: as of Result. signer: a key id or ""; alias: its name or "". labels: those that are kept, and
     NEW_CONTRIBUTOR. settings: those that the user chose, as a JSON object. score: the first one of an accuracy run.
+    ttft_p99_ms, tpot_p99_ms: of a language model.
     """
 
     id: str
@@ -109,6 +110,8 @@ class Row(NamedTuple):
     added_utc: str
     settings: str
     score: float | None
+    ttft_p99_ms: float | None
+    tpot_p99_ms: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +145,8 @@ _ELSEWHERE = {
     "alias": "''",
     "settings": "(SELECT settings FROM configuration WHERE configuration.key = listing.key)",
     "score": "(SELECT accuracy.value FROM accuracy WHERE result_id = listing.id ORDER BY place LIMIT 1)",
+    "ttft_p99_ms": "(SELECT m.value FROM figure AS m WHERE result_id = listing.id AND name = 'TTFT 99' LIMIT 1)",
+    "tpot_p99_ms": "(SELECT m.value FROM figure AS m WHERE result_id = listing.id AND name = 'TPOT 99' LIMIT 1)",
 }
 COLUMNS = ", ".join(_ELSEWHERE.get(name, f"listing.{name}") for name in Row._fields)
 

@@ -35,7 +35,7 @@ FORMAT: Final = 1
 MAX_ROWS_JSON: Final = 1_000
 MAX_ROWS_CSV: Final = 100_000
 NOT_IN_CSV: Final = frozenset(("state", "key", "system_key", "higher_is_better", "alias", "valid", "labels", "settings",
-                                "score"))  # fmt: skip
+                                "score", "ttft_p99_ms", "tpot_p99_ms"))  # fmt: skip
 
 
 def row_object(row: Row, link: Links) -> dict[str, Any]:

@@ -107,6 +107,8 @@ COLUMNS: Final[dict[str, Column]] = {
     "stack": Column("Software", lambda row: row.stack_version.partition(",")[0] or row.stack or ABSENT, "stack"),
     "precision": Column("Precision", lambda row: row.precision or ABSENT, "precision"),
     "settings": Column("Chosen settings", settings_words),
+    "ttft": Column("TTFT p99, ms", lambda row: quantity(row.ttft_p99_ms), is_number=True),
+    "tpot": Column("TPOT p99, ms", lambda row: quantity(row.tpot_p99_ms), is_number=True),
     "score": Column("Accuracy", lambda row: quantity(row.score), is_number=True),
     "division": Column("Division", lambda row: row.division or ABSENT, "division"),
     "round": Column("Round", lambda row: row.round or ABSENT, link=lambda row, _: round_url(row.kind, row.round)),
@@ -117,7 +119,9 @@ COLUMNS: Final[dict[str, Column]] = {
     "made": Column("Made", lambda row: minute(row.made_utc) or ABSENT, "made_utc", True),
 }
 """Every column but the name, by its name in an address."""
-DEFAULT_COLUMNS: Final = ("value", "system", "submitter", "stack", "precision", "settings", "score", "labels", "made")
+DEFAULT_COLUMNS: Final = (
+    "value", "ttft", "tpot", "system", "submitter", "stack", "precision", "settings", "score", "labels", "made",
+)  # fmt: skip
 SORTS: Final = ("benchmark", *(column.sort for column in COLUMNS.values() if column.sort))
 
 
