@@ -4,6 +4,7 @@ Each repeat is a call of its own in a folder `repeat-<n>` of the call's folder. 
 all repeats against those of the baseline (`cm diff script A B --max_slowdown`).
 """
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from statistics import median
@@ -144,4 +145,5 @@ def judge(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     try:
         return {"return": diff_action(asked)["return"]}
     except RecipeError as error:
-        return {"return": error.code, "error": error.message}
+        words = ("cm", "diff", "script", asked["artifact"], str(folder), f"--max_slowdown={asked['max_slowdown']}")
+        return {"return": error.code, "error": f"{error.message}\nhint: compare them again: {shlex.join(words)}"}

@@ -103,6 +103,7 @@ def test_repeats_are_judged_against_a_baseline(call, tmp_path, baseline, capsys,
     assert (tmp_path / "j.xml").is_file() and (tmp_path / "m.md").is_file()
     if code:
         assert "B is worse than A by more than 5 %" in answer["error"]
+        assert f"hint: compare them again: cm diff script {baseline} " in answer["error"]
 
 
 def test_the_limit_is_the_users(call, baseline):
