@@ -1,8 +1,12 @@
 """Folders of runs become results: every figure from the logs, the facts from what lies beside them, and no name."""
 
+import concurrent.futures
 import dataclasses
+import itertools
 import json
+import os
 import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +15,7 @@ from made_results import all_rows
 from made_summary import csv_of, rows
 from shared_results import OFFLINE, SERVER, bundle_of, change_json, result_folder
 
-from crowdperf.store import facts
+from crowdperf.store import facts, imports, result_folders
 from crowdperf.store.exports import write_export
 from crowdperf.store.facts import Documents, RunPlace
 from crowdperf.store.imports import import_loaded, load
@@ -36,7 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def results(root: Path) -> dict[str, NewResult]:
     """The results of a folder by scenario."""
-    return {one.configuration.scenario: one for one in results_below(root) if isinstance(one, NewResult)}
+    return {one[0].configuration.scenario: one[0] for one in results_below(root) if isinstance(one, tuple)}
 
 
 def test_a_call_of_eight_runs_is_four_results_with_figures_of_the_logs(folder: Path) -> None:
@@ -167,7 +171,7 @@ def test_two_calls_are_two_results_of_one_configuration(folder: Path, tmp_path: 
     second = shutil.copytree(folder, tmp_path / "20261123T112923Z-digits-onnxruntime-cpu")
     for path in second.rglob("mlperf_log_detail.txt"):
         path.write_text(path.read_text().replace('"pid": ', '"pid": 1'))
-    found = [one for one in results_below(tmp_path) if isinstance(one, NewResult)]
+    found = [one[0] for one in results_below(tmp_path) if isinstance(one, tuple)]
     assert len(found) == len({one.run_id for one in found}) == 8
     assert len({configuration_key(one.configuration) for one in found}) == 4
 
@@ -317,3 +321,100 @@ def test_no_host_of_a_server_is_kept_and_other_models_are_other_configurations()
     assert configuration_key(facts.configuration_of(place, Documents(result=other))) != configuration_key(far)
     own = endpoint_result(run={"backend": {"value": "vllm"}, "device": {"value": "cpu"}})
     assert facts.configuration_of(place, Documents(result=own)).system.cpu == "Client CPU"
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The folders that imports have read; files that were just written count as settled."""
+    found: list[Path] = []
+    read = result_folders._result
+    monkeypatch.setattr(result_folders, "_result", lambda folder, *more: found.append(folder) or read(folder, *more))
+    monkeypatch.setattr(result_folders, "_SETTLED_S", -60.0)
+    return found
+
+
+def test_folders_that_are_known_are_not_read_again(folder: Path, tmp_path: Path, reads: list[Path]) -> None:
+    with Store.open(tmp_path / "a.db") as store:
+        added = import_loaded(store, load(folder)).added
+        assert (len(added), len(reads)) == (4, 4)
+        store.withdraw(added[0], actor="a test")
+        again = import_loaded(store, load(folder))
+        assert (again.known, again.withdrawn, again.added, again.changed, len(reads)) == (3, 1, [], [], 4)
+        assert import_loaded(store, load(folder.parent)).known == 3  # from another root they are read once more
+        assert len(reads) == 8
+
+
+def test_files_that_were_just_written_are_read_again(
+    folder: Path, tmp_path: Path, reads: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(result_folders, "_SETTLED_S", 3600.0)
+    copy = shutil.copytree(folder, tmp_path / folder.name)
+    with Store.open(tmp_path / "a.db") as store:
+        assert [len(import_loaded(store, load(copy)).added) for _ in range(2)] == [4, 0]
+        assert len(reads) == 8 and store.seen() == {}
+
+
+def _same_size_and_time(path: Path) -> None:
+    before = path.stat()
+    with path.open("r+b") as file:
+        content = file.read()
+        file.seek(0)
+        file.write(content.replace(b"VALID", b"WALID"))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert path.stat().st_size == before.st_size and path.stat().st_mtime_ns == before.st_mtime_ns
+
+
+def _replaced(path: Path) -> None:
+    (path.parent / "new").write_bytes(path.read_bytes())
+    (path.parent / "new").replace(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "place", "read"),
+    [
+        (_same_size_and_time, f"{OFFLINE}/mlperf_log_summary.txt", 1),
+        (_replaced, f"{OFFLINE}/mlperf_log_detail.txt", 1),
+        (Path.unlink, f"{OFFLINE}/user.conf", 1),
+        (lambda path: path.write_text("{}"), f"{Path(OFFLINE).parents[1]}/measurements.json", 1),
+        (_replaced, "environment.json", 4),
+        (Path.unlink, "results.json", 4),
+    ],
+)
+def test_a_changed_file_is_read_again(
+    folder: Path, tmp_path: Path, reads: list[Path], change: Callable[[Path], object], place: str, read: int
+) -> None:
+    copy = shutil.copytree(folder, tmp_path / folder.name)
+    with Store.open(tmp_path / "a.db") as store:
+        import_loaded(store, load(copy))
+        reads.clear()
+        change(copy / place)
+        import_loaded(store, load(copy))
+        assert len(reads) == read
+        import_loaded(store, load(copy))
+        assert len(reads) in (read, 2 * read)  # what is kept with other content, or is none, is read each time
+
+
+def test_an_import_that_was_interrupted_is_completed(
+    folder: Path, tmp_path: Path, reads: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(imports, "_BATCH", 2)
+    loaded = load(folder)
+
+    def ended() -> Iterator[object]:
+        yield from itertools.islice(loaded.items, 3)
+        raise OSError("the disk is gone")
+
+    with Store.open(tmp_path / "a.db") as store:
+        with pytest.raises(OSError, match="gone"):
+            import_loaded(store, dataclasses.replace(loaded, items=ended()))  # type: ignore[arg-type]
+        assert len(store.seen()) == 2  # those of the batch that was kept
+        again = import_loaded(store, load(folder))
+        assert (again.known, len(again.added), len(store.seen())) == (2, 2, 4)
+
+
+def test_imports_at_the_same_time_keep_each_result_once(folder: Path, tmp_path: Path, reads: list[Path]) -> None:
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        reports = list(pool.map(lambda _: imports.import_path(tmp_path / "a.db", folder), range(4)))
+    assert sum(len(one.added) for one in reports) == 4 and sum(one.known for one in reports) == 12
+    with Store.open(tmp_path / "a.db") as store:
+        assert len(store.seen()) == 4

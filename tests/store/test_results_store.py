@@ -337,6 +337,7 @@ def _as_of_the_first_version(path: Path) -> None:
     """Take out of a database what later versions added."""
     with contextlib.closing(sqlite3.connect(path)) as database:
         database.execute("DROP TABLE log")
+        database.execute("DROP TABLE seen")
         database.execute("DROP INDEX listing_facets")
         database.execute("CREATE INDEX listing_facets ON listing (state, benchmark)")
         database.execute("PRAGMA user_version = 1")

@@ -81,6 +81,9 @@ class Comparison:
     reason: str
 
 
+MEASUREMENTS = "measurements.json"
+
+
 def tree_folder(run: FoundRun) -> Path | None:
     """The folder of the submitter in a submission tree, which holds results/ and systems/; None elsewhere."""
     parents = run.paths.folder.parents
@@ -103,18 +106,23 @@ def scenario_folder(run: FoundRun) -> Path:
 
 def read_measurements(run: FoundRun) -> Mapping[str, Any]:
     """What measurements.json says of a run; empty where there is none (places: tree.py)."""
-    found = read_object(scenario_folder(run) / "measurements.json")
+    places = (scenario_folder(run) / MEASUREMENTS, *tree_files(run)[1:])
+    return next(filter(None, map(read_object, places)), {})
+
+
+def tree_files(run: FoundRun) -> tuple[Path, ...]:
+    """The descriptions of a run in its submission tree: of its system, which may be missing, then of its settings as
+    older trees have them; empty elsewhere."""
     folder = tree_folder(run)
-    if found is None and folder is not None:
-        old = folder / "measurements" / run.system / run.model / scenario_folder(run).name
-        found = next(filter(None, map(read_object, sorted(old.glob(f"{run.system}*.json")))), None)
-    return found or {}
+    if folder is None:
+        return ()
+    old = folder / "measurements" / run.system / run.model / scenario_folder(run).name
+    return folder / "systems" / f"{run.system}.json", *sorted(old.glob(f"{run.system}*.json"))
 
 
 def read_system(run: FoundRun) -> Mapping[str, Any]:
     """The description of the run's system in its submission tree; empty elsewhere."""
-    folder = tree_folder(run)
-    return (read_object(folder / "systems" / f"{run.system}.json") if folder is not None else None) or {}
+    return next(filter(None, map(read_object, tree_files(run)[:1])), {})
 
 
 def _count(value: object) -> int:

@@ -2,7 +2,7 @@
 file of another load generator.
 
 What a path is, its content says; results that are kept already stay as they are, so that the same call again changes
-nothing, and one that was interrupted is completed.
+nothing, and one that was interrupted is completed. Folders of runs whose files have not changed are not read again.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from crowdperf.store.keys import digest_of
 from crowdperf.store.model import Item, Source, SourceKind
 from crowdperf.store.other_tools import CSV_START, LARGEST_BYTES, NotOfTool, results_of_file
 from crowdperf.store.restore import restore_actions, restore_hidden, restore_withdrawn, unvouched
-from crowdperf.store.result_folders import LeftOut, results_below
+from crowdperf.store.result_folders import LeftOut, Seen, results_below
 from crowdperf.store.result_json import WrongObject
 from crowdperf.store.schema import StoreError
 from crowdperf.store.store import Conflict, SameLog, Store, Withdrawn
@@ -47,12 +47,14 @@ FAILURES = (NothingToImport, WrongTable, WrongObject, StoreError, OSError, sqlit
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What is read of a path: results and what makes none, as they come, and what is said of all."""
+    """What is read of a path: results and what makes none, as they come, and what is said of all. seen: states of
+    results whose files need not be read again, by their stamps, to be filled in before `items` are taken."""
 
     kind: SourceKind | Literal["export"]
-    items: Iterable[Item | LeftOut | ExportedResult]
+    items: Iterable[Item | LeftOut | ExportedResult | Seen]
     notes: tuple[str, ...] = ()
     export: Export | None = None
+    seen: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -95,8 +97,9 @@ def listing_digest(root: Path, name: str) -> str:
 
 def _folder(path: Path) -> Loaded:
     source = Source(kind="results-folder", name=path.name, digest=listing_digest(path, "mlperf_log_detail.txt"))
-    found = results_below(path)
-    return Loaded("results-folder", (one if isinstance(one, LeftOut) else Item(one, source) for one in found))
+    seen: dict[str, str] = {}
+    items = (Item(one[0], source, stamp=one[1]) if isinstance(one, tuple) else one for one in results_below(path, seen))
+    return Loaded("results-folder", items, seen=seen)
 
 
 def _tree(path: Path) -> Loaded:
@@ -182,7 +185,7 @@ def load(path: Path) -> Loaded:
     )
 
 
-def _batches(loaded: Loaded) -> Iterator[list[Item | LeftOut | ExportedResult]]:
+def _batches(loaded: Loaded) -> Iterator[list[Item | LeftOut | ExportedResult | Seen]]:
     """The items a few at a time; those of an export all at once, because its states and actions belong to them."""
     them = iter(loaded.items)
     while batch := list(itertools.islice(them, _BATCH if loaded.export is None else None)):
@@ -193,6 +196,8 @@ def _batches(loaded: Loaded) -> Iterator[list[Item | LeftOut | ExportedResult]]:
 def _keep(store: Store, item: Item, report: Report) -> None:
     try:
         added = store.add(item.new, item.source, item.signer, added_utc=item.added_utc)
+        if item.stamp:
+            store.note_seen(item.stamp, added.id)
     except SameLog as error:
         report.left_out.append(LeftOut(item.new.run_id, str(error)))
     except Conflict as error:
@@ -209,9 +214,12 @@ def _keep(store: Store, item: Item, report: Report) -> None:
             report.known += 1
 
 
-def _keep_any(store: Store, item: Item | LeftOut | ExportedResult, report: Report, *, with_trust: bool) -> None:
+def _keep_any(store: Store, item: Item | LeftOut | ExportedResult | Seen, report: Report, *, with_trust: bool) -> None:
     if isinstance(item, LeftOut):
         report.left_out.append(item)
+    elif isinstance(item, Seen):
+        report.withdrawn += item.state == "withdrawn"
+        report.known += item.state != "withdrawn"
     elif isinstance(item, Item):
         _keep(store, item, report)
     elif item.new is not None:
@@ -235,6 +243,7 @@ def import_loaded(store: Store, loaded: Loaded, *, with_trust: bool = False) -> 
     Raises WrongObject, OSError and LogError where what is still to be read cannot be.
     """
     report = Report(loaded.kind, notes=list(loaded.notes))
+    loaded.seen.update(store.seen())
     known_keys = {str(row[0]) for row in store.connection.execute("SELECT key_id FROM signer")}
     for batch in _batches(loaded):
         with store.transaction():

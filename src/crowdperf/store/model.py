@@ -156,12 +156,14 @@ class NewResult:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A result to keep, with where it came from. added_utc: when it was first kept, "" for now."""
+    """A result to keep, with where it came from. added_utc: when it was first kept, "" for now. stamp: of the files
+    that it was read from (`result_folders.Stamp`), "" if they are to be read again."""
 
     new: NewResult
     source: Source
     signer: Signer | None = None
     added_utc: str = ""
+    stamp: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

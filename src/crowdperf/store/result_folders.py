@@ -4,15 +4,26 @@ The runs of one scenario's folder are one result; two calls are two results, how
 """
 
 import hashlib
+import os
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import crowdperf
 from crowdperf.kit.text_documents import mapping
 from crowdperf.kit.whole_file import read_object
 from crowdperf.logs.found_runs import FoundRun, RunFiles, files_of, find_runs
-from crowdperf.logs.result_rows import label_of, read_measurements, read_system, scenario_folder, tree_folder
+from crowdperf.logs.result_rows import (
+    MEASUREMENTS,
+    label_of,
+    read_measurements,
+    read_system,
+    scenario_folder,
+    tree_files,
+    tree_folder,
+)
 from crowdperf.logs.run_facts import RunFacts, facts_of
 from crowdperf.logs.run_log import LogError
 from crowdperf.rules.names import Mode
@@ -28,6 +39,7 @@ from crowdperf.store.derivations import (
     problem_of,
 )
 from crowdperf.store.facts import Documents
+from crowdperf.store.keys import digest_of
 from crowdperf.store.model import File, NewResult, Problem
 from crowdperf.store.redaction import LOGS, OF_CALL, OF_RUN
 from crowdperf.store.run_results import Runs, result_of_runs
@@ -43,6 +55,57 @@ class LeftOut:
 
     place: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A scenario's folder whose files gave a result before. state: the result's."""
+
+    state: str
+
+
+_SETTLED_S = 2.0
+"""Files that changed later than this before they were read are read again: they may change once more within the
+resolution of the file system's clock (FAT's is 2 s)."""
+
+
+class Stamp:
+    """Of the files that a scenario's result is read from: a digest of their places, sizes, inodes and times (of their
+    content, and of the last change of any kind, which no program can set). Files that are missing count, too."""
+
+    def __init__(self, root: Path, runs: list[FoundRun]) -> None:
+        self.began_s = time.time()
+        self.newest_s = 0.0
+        entries = [[crowdperf.__version__, str(root)], *map(self._entry, sorted(_sources(root, runs)))]
+        self.digest = digest_of(entries)
+
+    def _entry(self, path: str) -> list[str | int]:
+        try:
+            found = os.stat(path)
+        except OSError:
+            return [path]
+        self.newest_s = max(self.newest_s, found.st_ctime, found.st_mtime)
+        return [path, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether files with this stamp can have one content only."""
+        return self.newest_s < self.began_s - _SETTLED_S
+
+
+def _sources(root: Path, runs: list[FoundRun]) -> set[str]:
+    """The places of all files that a scenario's result may be read from."""
+    found: set[str] = set()
+    for run in runs:
+        folder = run.paths.folder
+        found.update(f"{folder}/{name}" for name in OF_RUN)
+        found.add(f"{scenario_folder(run)}/{MEASUREMENTS}")
+        for parent in folder.parents[:_DEEPEST]:
+            found.update(f"{parent}/{name}" for name in OF_CALL)
+            if parent == root:
+                break
+        found.update(map(str, tree_files(run)))
+    return found
 
 
 class _Calls:
@@ -168,15 +231,22 @@ def _result(folder: Path, runs: list[FoundRun], calls: _Calls) -> NewResult | st
     return "its log has no result" if found is None else found
 
 
-def results_below(root: Path) -> Iterator[NewResult | LeftOut]:
-    """Give each result below a folder, and each place without one. Raises OSError."""
+def results_below(
+    root: Path, seen: Mapping[str, str] | None = None
+) -> Iterator[tuple[NewResult, str] | LeftOut | Seen]:
+    """Give each result below a folder with the stamp of its files, and each place without one. seen: states of results
+    by stamps of files that are not read again. Raises OSError."""
     grouped, left_out = _grouped(root)
     calls = _Calls(root)
     for folder, runs in grouped.items():
+        stamp = Stamp(root, runs)
+        if seen and (state := seen.get(stamp.digest)) is not None:
+            yield Seen(state)
+            continue
         place = runs[0].relative.as_posix()
         try:
             found = _result(folder, runs, calls)
         except LogError as error:
             found = str(error)
-        yield LeftOut(place, found) if isinstance(found, str) else found
+        yield LeftOut(place, found) if isinstance(found, str) else (found, stamp.digest if stamp.is_settled else "")
     yield from left_out

@@ -4,6 +4,8 @@
 `listing` for each result that is not withdrawn. `result.seq` orders results as they came.
 `log` says which result a run's log, or a curve, belongs to; it stays when the result is withdrawn, so that the log
 cannot come back.
+`seen` says which result the files of a folder gave, by their places, sizes, times and inodes, so that they are not read
+again.
 """
 
 import json
@@ -121,7 +123,11 @@ _FOURTH = """
 CREATE INDEX log_result ON log (result_id);
 """
 
-MIGRATIONS = (_FIRST, _SECOND, _THIRD, _FOURTH)
+_FIFTH = """
+CREATE TABLE seen (stamp TEXT PRIMARY KEY, result_id TEXT NOT NULL REFERENCES result (id)) STRICT, WITHOUT ROWID;
+"""
+
+MIGRATIONS = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)
 """What leads from version 0, an empty file, to the version of this number; never changed once released."""
 
 VERSION = len(MIGRATIONS)

@@ -157,6 +157,15 @@ class Store:
                 raise Conflict(row.id)
         return Added(row.id, row.is_new)
 
+    def seen(self) -> dict[str, str]:
+        """The state of the results whose files need not be read again, by the stamp of these files."""
+        return dict(self._db.execute("SELECT stamp, state FROM seen JOIN result ON result.id = result_id"))
+
+    def note_seen(self, stamp: str, result_id: str) -> None:
+        """Note that files of this stamp gave a result that is kept."""
+        with self.transaction():
+            self._db.execute("INSERT OR REPLACE INTO seen (stamp, result_id) VALUES (?, ?)", (stamp, result_id))
+
     def result(self, result_id: str) -> Result:
         """The whole result, hidden ones, too, without the bodies of its files. Raises NoSuchResult, Withdrawn."""
         if self._state(result_id) == "withdrawn":
