@@ -73,7 +73,8 @@ _NEEDS_TOKENIZER = "mlperf-text-model"
 def _model_handles(folder: str, record: Record) -> str:
     """Return the names of a benchmark's model: a backend for networks chooses other files than one for texts."""
     if record.recipes.is_fixed:
-        return f"{folder}-model" + ("" if record.generation is None else ", text-model")
+        has_variations = record.generation is not None and not record.recipes.is_own
+        return f"{folder}-model" + (", text-model" if has_variations else "")
     return f"ml-model, text-model, {_NEEDS_TOKENIZER}" if record.generation is not None else "benchmark-model, ml-model"
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from crowdperf.call.answers import failure
 from crowdperf.data.errors import DataError
 from crowdperf.data.given_prompts import generated_rows, read_prompts
+from crowdperf.data.language_models import read_language_model
 from crowdperf.data.traces import read_trace, trace_rows
 
 FILES = ("samples.jsonl", "dataset.json")
@@ -25,7 +26,9 @@ def postprocess(i):
         if "trace" in request:
             rows = trace_rows(read_trace(Path(path)), request["seed"])
         else:
-            rows = read_prompts(Path(path)) if path else generated_rows(**request["generated"])
+            model = env.get("CM_OWN_PROMPTS_MODEL")
+            tokens = read_language_model(Path(model)).ordinary_tokens if model and not path else ()
+            rows = read_prompts(Path(path)) if path else generated_rows(**request["generated"], tokens=tokens)
         lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         (folder / FILES[0]).write_text(lines, encoding="utf-8")
         (folder / FILES[1]).write_text(json.dumps(request) + "\n", encoding="utf-8")

@@ -6,10 +6,15 @@ As a dynamic dependency it runs before the cache is searched, so that other prom
 import json
 
 from crowdperf.call.answers import failure
+from crowdperf.data.copy_identity import identity
 from crowdperf.data.digests import short_identity
 from crowdperf.data.errors import DataError
-from crowdperf.data.given_prompts import parse_lengths, parse_slo, read_prompts
+from crowdperf.data.given_prompts import generated_lengths, parse_lengths, parse_slo, read_prompts
+from crowdperf.data.language_models import longest_text, read_language_model, require_fit
 from crowdperf.data.traces import MIN_TOKENS, read_trace
+
+USUAL_LENGTH = "512"
+"""Tokens of generated prompts for a model of the user: what llama-bench measures by default, as 128 of answers."""
 
 
 def request_environment(values) -> dict[str, str]:
@@ -17,6 +22,9 @@ def request_environment(values) -> dict[str, str]:
     path, lengths = values["prompts"], values["input_tokens"]
     if values["trace"] is not None:
         return _trace_environment(values)
+    model = None if values["model_path"] is None else read_language_model(values["model_path"])
+    if model is not None and path is None and lengths is None:
+        lengths = USUAL_LENGTH
     if path is not None and lengths is not None:
         both = f"--prompts={path.name} and --input_tokens={lengths} cannot be combined"
         raise DataError(f"{both}: the file has your prompts, the number generates others", "omit one of them")
@@ -32,13 +40,22 @@ def request_environment(values) -> dict[str, str]:
     }
     content = ""
     if path is not None:
-        content = json.dumps(read_prompts(path))
+        rows = read_prompts(path)
+        content = json.dumps(rows)
+        if model is not None:
+            request["longest_prompt"] = longest_text(rows, model, values["backend"] or "", values["output_tokens"])
     else:
         mean, deviation = parse_lengths(lengths)
         request["generated"] = {
             "mean": mean, "deviation": deviation, "count": values["count"], "seed": values["seed"]
         }  # fmt: skip
-    return _environment(request, "" if path is None else str(path), content)
+        if model is not None:
+            longest = max(generated_lengths(**request["generated"]))
+            require_fit(model, longest, values["output_tokens"])
+            request["longest_prompt"] = longest
+            content = identity(model.path)
+    known = {"CM_OWN_PROMPTS_MODEL": "" if model is None else str(model.path)}
+    return {**_environment(request, "" if path is None else str(path), content), **known}
 
 
 def _environment(request, file: str, content: str) -> dict[str, str]:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from crowdperf.data.errors import DataError
+from crowdperf.data.language_models import LanguageModel, backends_for, chosen_precision, misfits, read_language_model
 from crowdperf.rules.app_names import PRECISION_ALIASES, AppNames
 from crowdperf.rules.backends import BACKENDS, default_backend, default_precision, misfit, simulated
 from crowdperf.rules.benchmarks import RECORDS, model_of, record_of
@@ -40,10 +42,6 @@ from .reading import (
     with_config_ver,
 )
 
-OWN_MODEL = (
-    "your own copy is only supported for a benchmark such as resnet50. Your own network runs without --model: "
-    "--model_path=FILE.onnx"
-)
 DEFAULT_PRECISION = "fp32"
 DEFAULT_SOURCE = "real"
 
@@ -101,7 +99,8 @@ class RunSpec(Workload):
     @property
     def tags(self) -> str:
         """The query of the recipe app-mlperf-inference with the variations of this run."""
-        precision = [] if self.precision == DEFAULT_PRECISION else [self.precision]
+        is_default = self.precision == DEFAULT_PRECISION == default_precision(self.backend)
+        precision = [] if is_default else [self.precision]
         source = [] if self.source == DEFAULT_SOURCE else [self.source]
         names = (
             self.model,
@@ -212,7 +211,7 @@ def _misfits(config: Config, prompts: PromptSettings, known: AppNames) -> list[s
             problems.append(f"--{name}: only allowed with --run_id")
     problems += _efficiency_problems(config)
     recipes = record_of(config.model).recipes
-    problems += _foreign_inputs(config) + (_own_model_problems(config, recipes.own) if recipes.own else [])
+    problems += _foreign_inputs(config, recipes.own) + (_own_model_problems(config, recipes.own) if recipes.own else [])
     for name in () if recipes.is_own else ("dataset_path", "model_path"):
         is_fixed = recipes.is_fixed
         if name in config.options and (config.source != DEFAULT_SOURCE or is_fixed):
@@ -237,15 +236,22 @@ def _efficiency_problems(config: Config) -> list[str]:
 OWN_MODELS = tuple((record, record.recipes.own) for record in RECORDS.values() if record.recipes.own)
 """What users bring: each record with how it is chosen and what it needs."""
 
+OWN_PATHS = ", ".join([own.needs for _, own in OWN_MODELS if own.suffix] + ["model_path=FOLDER (Hugging Face)"])
+OWN_MODEL = (
+    "your own copy is only supported for a benchmark such as resnet50. Your own model runs without --model: "
+    f"{OWN_PATHS.replace('model_path', '--model_path')}"
+)
 
-def _foreign_inputs(config: Config) -> list[str]:
-    """A problem for each input that only another model of the user has."""
-    return [
-        f"--{name}: only supported for {record.title} (--{own.needs} without --model)"
-        for record, own in OWN_MODELS
-        for name in own.inputs
-        if record.name != config.model and name in config.options
-    ]
+
+def _foreign_inputs(config: Config, chosen: OwnModel | None) -> list[str]:
+    """A problem for each input that only other models of the user have."""
+    names = {name: None for _, own in OWN_MODELS for name in own.inputs}
+    problems = []
+    for name in names:
+        if name in config.options and (chosen is None or name not in chosen.inputs):
+            takers = [f"{one.title} (--{own.needs} without --model)" for one, own in OWN_MODELS if name in own.inputs]
+            problems.append(f"--{name}: only supported for {'; or '.join(takers)}")
+    return problems
 
 
 def _own_model_problems(config: Config, own: OwnModel) -> list[str]:
@@ -276,11 +282,30 @@ def _model_of(values: Any, known: AppNames, problems: Problems) -> str:
     """The benchmark. Without one, the user's model or prompts decide."""
     if values.is_given("model"):
         return one_model(values, known, problems)
-    suffix = "" if values["model_path"] is None else values["model_path"].suffix
+    path = values["model_path"]
     for record, own in OWN_MODELS:
-        if (suffix and suffix == own.suffix) or any(values[name] is not None for name in own.chosen_by):
+        if path is not None and own.is_chosen_by(path):
+            return record.name
+    if path is not None:
+        wrong = "" if path.exists() else " (it does not exist)"
+        problems.note("model_path", f"found {path}{wrong}. Without --model, allowed: {OWN_PATHS}")
+    for record, own in OWN_MODELS:
+        if any(values[name] is not None for name in own.chosen_by):
             return record.name
     return one_model(values, known, problems)
+
+
+def _language_model(values: Any, model: str, problems: Problems) -> LanguageModel | None:
+    """What is known of the user's language model; None for any other run, and with a problem for one that cannot be
+    measured."""
+    known = RECORDS.get(model_of(model))
+    if known is None or known.generation is None or not known.recipes.is_own or values["model_path"] is None:
+        return None
+    try:
+        return read_language_model(values["model_path"])
+    except DataError as error:
+        problems.note("model_path", str(error))
+        return None
 
 
 def _modes(values: Any, model: str, problems: Problems, *, is_finding: bool) -> tuple[Mode, ...]:
@@ -298,11 +323,13 @@ def parse_config(values: Any, known: AppNames) -> Config:
     """
     problems, prompts = Problems(), PromptSettings.of(values)
     model = _model_of(values, known, problems)
-    backend = values["backend"] or default_backend(model, asks_server=prompts.endpoint is not None)
+    own = _language_model(values, model, problems)
+    usual = "" if own is None or prompts.endpoint else backends_for(own)[0]
+    backend = values["backend"] or usual or default_backend(model, asks_server=prompts.endpoint is not None)
     model, backend = with_config_ver(values["config_ver"] or "", model, backend, known, problems)
     backend, device = _stand_in(values, backend, problems)
     prompts = prompts.with_default_server(backend)
-    precision = values["precision"] or default_precision(backend)
+    precision = values["precision"] or (default_precision(backend) if own is None else chosen_precision(own, backend))
     is_finding = values["find"] is True
     load = loads.read_load(values, has_prompts=model == loads.MODEL, problems=problems)
     config = Config(
@@ -328,7 +355,8 @@ def parse_config(values: Any, known: AppNames) -> Config:
         is_finding=is_finding,
         is_checked=values["check"],
     )
-    if found := problems or _misfits(config, prompts, known):
+    of_own = [] if own is None else misfits(own, config.backend, config.precision)
+    if found := problems or of_own or _misfits(config, prompts, known):
         raise ConfigError(found)
     return config
 

@@ -166,7 +166,7 @@ def _brought(config: Config) -> str:
     """What the user brought, in words without folders."""
     options = config.options
     if "model_path" in options:
-        return f"your network {Path(options['model_path']).name}"
+        return f"your model {Path(options['model_path']).name}"
     if trace := options.get("trace"):
         return f"synthetic prompts with the times and lengths of the trace {Path(trace).name}"
     prompts = options.get("prompts")

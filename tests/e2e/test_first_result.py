@@ -252,7 +252,7 @@ def test_an_onnx_file_of_the_user_is_measured_under_its_own_name(
     assert results["model"] == "own-onnx"
     assert results["provenance"]["model"] == "own"
     assert "own model (not the published file)" in results["label"]
-    assert "own-onnx: your network my network.onnx." in done.stdout
+    assert "own-onnx: your model my network.onnx." in done.stdout
 
 
 def test_two_results_are_compared_by_their_figures(checkout: Path, first: subprocess.CompletedProcess[str]) -> None:

@@ -105,8 +105,11 @@ def test_the_memory_bounds_the_slots(gguf_info: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"device": "cuda"}, "device cuda, precision int4 is not supported, only cpu with weights of int4, int8, fp16"),
-        ({"precision": "fp32"}, "precision fp32"),
+        (
+            {"device": "cuda"},
+            "device cuda, precision int4 is not supported, only cpu with weights of int4, int8, fp16, bf16, ",
+        ),
+        ({"precision": "tf32"}, "precision tf32"),
         (
             {"sampling": Sampling(max_tokens=8, min_tokens=2)},
             "does not support a setting of the benchmark: min_tokens 2",
@@ -121,7 +124,7 @@ def test_what_it_cannot_do_is_refused(gguf_info: Path, changes: dict[str, Any], 
 
 def test_a_model_without_a_gguf_file_or_config_is_refused(tmp_path: Path, gguf_info: Path) -> None:
     (tmp_path / "config.json").unlink()
-    with pytest.raises(HarnessError, match=r"llama_cpp needs config\.json next to the GGUF file"):
+    with pytest.raises(HarnessError, match=r"llama_cpp needs config\.json next to the model's model\.json"):
         llama_cpp.open_engine(request_of(gguf_info))
     other = tiny_model(tmp_path / "other")
     with pytest.raises(HarnessError, match=r"reads one GGUF file, but the model has config.json, "):

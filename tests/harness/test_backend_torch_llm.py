@@ -243,7 +243,7 @@ def test_draws_follow_the_probabilities_after_the_cuts():
         ({"attention_bias": True}, "attention_bias"),
         ({"hidden_act": "gelu"}, "'gelu'"),
         ({"rope_scaling": {"rope_type": "yarn"}}, "'yarn'"),
-        ({"quantization_config": {"bits": 4}}, "quantized"),
+        ({"quantization_config": {"bits": 4}}, "quantization_config"),
         ({"num_hidden_layers": 3}, "model.layers.2."),
         ({"hidden_size": "wide"}, "wide"),
     ],

@@ -9,6 +9,8 @@ import pytest
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
+from crowdperf.data import gguf_file
+from crowdperf.data.errors import DataError
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.base.model_facts import file_sha256, read_model_facts
 from crowdperf.models import llama_gguf
@@ -72,3 +74,20 @@ def test_other_architectures_and_tokenizers_are_refused(tmp_path):
     (tmp_path / "bad.gguf").write_bytes(b"no model")
     with pytest.raises(HarnessError, match=r"cannot read .*bad.gguf"):
         llama_gguf.write_huggingface(tmp_path / "bad.gguf", tmp_path / "out", {})
+
+
+def test_the_reader_without_libraries_agrees_with_the_package_gguf(tmp_path):
+    source = tiny_llama.make(tmp_path / "source", **SIZES, seed=1).parent
+    path = tmp_path / "tiny.gguf"
+    gguf_files.write_gguf(source, path)
+    found, fields = gguf_file.read_gguf(path), gguf.GGUFReader(path).fields
+    for name, value in found.values.items():
+        wanted = fields[name].contents()
+        assert value == (len(wanted) if name in ("tokenizer.ggml.tokens", "tokenizer.ggml.merges") else
+                         tuple(wanted) if isinstance(wanted, list) else wanted), name  # fmt: skip
+    assert (found.quantization, found.vocabulary, found.special) == ("F16", 300, (0, 1, 2))
+    known = {int(kind): (kind.name, *sizes) for kind, sizes in gguf.GGML_QUANT_SIZES.items()}
+    assert {number: known[number] for number in gguf_file.BLOCKS} == gguf_file.BLOCKS
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(DataError, match="it is truncated"):
+        gguf_file.read_gguf(path)

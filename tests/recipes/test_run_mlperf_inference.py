@@ -87,7 +87,10 @@ def test_an_onnx_file_without_a_benchmark_is_a_network_of_the_user() -> None:
         ({"CM_MLPERF_OWN_MODEL_PATH": "m.onnx", "CM_MLPERF_OWN_DATASET_PATH": "d"}, "--dataset_path: your own model"),
         ({"CM_MLPERF_OWN_MODEL_PATH": "m.onnx", "CM_MLPERF_SOURCE": "tiny"}, "--source=tiny: your own model"),
         ({"CM_MLPERF_OWN_SHAPE": "x:1,3"}, "--shape: only supported for your own ONNX file"),
-        ({"CM_MLPERF_OWN_MODEL_PATH": "m.pt"}, "Your own network runs without --model"),
+        (
+            {"CM_MLPERF_OWN_MODEL_PATH": "m.pt"},
+            "--model_path: found /user/m.pt (it does not exist). Without --model, allowed: model_path=FILE.gguf",
+        ),
     ],
 )
 def test_what_cannot_be_asked_of_a_network_of_the_user(given: dict[str, str], problem: str) -> None:
@@ -325,7 +328,7 @@ def test_options_reach_every_run_and_the_batch_timeout_those_that_have_one():
         (
             {"CM_MLPERF_OWN_DATASET_PATH": "d"},
             "--dataset_path: found 'd', but digits generates its own data and model: your own copy is only supported "
-            "for a benchmark such as resnet50. Your own network runs without --model: --model_path=FILE.onnx",
+            "for a benchmark such as resnet50. Your own model runs without --model: --model_path=FILE.gguf",
         ),
         (
             {"CM_MLPERF_OWN_MODEL_PATH": "m", "CM_MLPERF_MODEL": "resnet50", "CM_MLPERF_SOURCE": "tiny"},

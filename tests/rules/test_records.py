@@ -11,9 +11,10 @@ from pathlib import Path
 import benchmark_page
 import pytest
 import yaml
+from helpers import CHECKOUT
 
 from crowdperf.rules.backends import BACKENDS
-from crowdperf.rules.benchmarks import RECORDS
+from crowdperf.rules.benchmarks import RECORDS, dataset_module
 from crowdperf.rules.names import Scenario
 from crowdperf.rules.record import Generation, Record, Sampling, TokenLimits
 from crowdperf.rules.record_files import records_folder
@@ -132,11 +133,7 @@ def test_a_record_is_whole(folder: str) -> None:
     record: Record = RECORDS[folder]
     code = "model.py" if record.generation is None else "text.py"
     assert (records_folder("benchmarks") / folder / code).is_file()
-    places = (
-        records_folder("backends").with_name("datasets") / f"{record.dataset}.py",
-        records_folder("benchmarks") / folder / "dataset.py",
-    )
-    assert any(place.is_file() for place in places)
+    assert (CHECKOUT / "src" / f"{dataset_module(record.dataset).replace('.', '/')}.py").is_file()
     assert record.is_official == bool(record.references)
     assert [span.first < span.last or span.first == span.last for span in record.spans] == [True] * len(record.spans)
     scorers = yaml.safe_load((SCRIPT / "process-mlperf-accuracy" / "_cm.yaml").read_text())["variations"]

@@ -3,6 +3,7 @@
 import json
 import random
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,11 +75,24 @@ def parse_lengths(text: str) -> tuple[float, float]:
     return numbers[0], numbers[1] if len(numbers) == 2 else 0.0
 
 
-def generated_rows(mean: float, deviation: float, count: int, seed: int) -> list[dict[str, Any]]:
-    """Return `count` prompts of words drawn from a seed, as rows of samples.jsonl. Their beginnings differ, so that a
-    cache of prefixes helps no prompt."""
+def generated_lengths(mean: float, deviation: float, count: int, seed: int) -> list[int]:
+    """Return the lengths of the prompts that generated_rows makes of the same values."""
+    return _lengths(random.Random(seed), mean, deviation, count)
+
+
+def _lengths(draw: random.Random, mean: float, deviation: float, count: int) -> list[int]:
+    return [max(1, round(draw.gauss(mean, deviation))) for _ in range(count)]
+
+
+def generated_rows(
+    mean: float, deviation: float, count: int, seed: int, tokens: Sequence[int] = ()
+) -> list[dict[str, Any]]:
+    """Return `count` prompts drawn from a seed, as rows of samples.jsonl: of `tokens`, or of words where there are
+    none. Their beginnings differ, so that a cache of prefixes helps no prompt."""
     draw = random.Random(seed)
-    lengths = [max(1, round(draw.gauss(mean, deviation))) for _ in range(count)]
+    lengths = _lengths(draw, mean, deviation, count)
+    if tokens:
+        return [{"tokens": draw.choices(tokens, k=length)} for length in lengths]
     return [{"text": " ".join(draw.choices(WORDS, k=length))} for length in lengths]
 
 

@@ -86,6 +86,26 @@ def measured_text(text: Mapping[str, Any]) -> str:
     return f"measured: {server}, API {_value(engine, 'api')} (prompts as {_value(engine, 'prompt')}){whole}, {counts}"
 
 
+def phases_text(text: Mapping[str, Any]) -> str:
+    """Return the tokens per second of prompts and of answers as llama-bench names them, mean and standard deviation
+    over answers that were made one at a time; empty where nothing was measured so."""
+    rows = text.get("phases") or []
+    shown = [
+        f"{row['name']} {quantity(row['mean'], 4)}" + (f" ± {quantity(row['stddev'], 2)}" if row["stddev"] else "")
+        for row in rows
+    ]
+    return f"{', '.join(shown)} tokens/s (mean of {counted(rows[0]['answers'], 'answer')})" if rows else ""
+
+
+def model_text(text: Mapping[str, Any]) -> str:
+    """Return what a language model of the user is; empty for any other."""
+    model = text.get("model") or {}
+    if not model.get("architecture"):
+        return ""
+    weights = f", weights of {model['quantization']}" if model.get("quantization") else ""
+    return f"model: {model['architecture']}{weights}, context of {model['context']:,} tokens"
+
+
 def _has_counts(text: Mapping[str, Any]) -> bool:
     """Whether a server's tokens were counted, not those of an engine that knows its own end."""
     return part(text, "engine", "token_counts") is not None
@@ -116,7 +136,7 @@ def remarks(text: Mapping[str, Any]) -> list[str]:
     """Return what must be known of a run beside its figures: what was measured, failed and repeated requests by kind,
     and tokens that were counted otherwise or not at all."""
     tally, counts = text["tally"], part(text, "engine", "counts") or {}
-    found = [measured_text(text)]
+    found = [phases_text(text), model_text(text), measured_text(text)]
     if tally.get("failed"):
         kinds = _by_kind(tally.get("failure_kinds") or {})
         failed = f"{tally['failed']:,} of {counted(tally['issued'], 'request')} failed"

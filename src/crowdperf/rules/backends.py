@@ -63,9 +63,9 @@ def benchmarks_on(backend: str) -> tuple[str, ...]:
 
 
 def default_precision(backend: str) -> str:
-    """Return the precision of a run where none is named: fp32, or the first one of a backend that has no such."""
+    """Return the precision of a run where none is named: the backend's first."""
     record = BACKENDS.get(backend)
-    return "fp32" if record is None or "fp32" in record.precisions else record.precisions[0]
+    return "fp32" if record is None else record.precisions[0]
 
 
 def weight_type(precision: str) -> str:

@@ -11,6 +11,7 @@ accuracy script's line.
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from crowdperf.rules.names import Scenario
 
@@ -159,14 +160,19 @@ class Generation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnModel:
-    """A model of the user. suffix, chosen_by: the end of the name of a --model_path, or the inputs, that choose it
-    without a benchmark. inputs: those that it alone has. needs: the input without which it cannot run, with an example
-    of a value."""
+    """A model of the user. suffix, takes_folders, chosen_by: the end of the name of a --model_path, whether that may be
+    a folder, or the inputs, that choose it without a benchmark. inputs: those that not every model of the user has.
+    needs: the input without which it cannot run, with an example of a value."""
 
     inputs: tuple[str, ...]
     needs: str
     suffix: str = ""
+    takes_folders: bool = False
     chosen_by: tuple[str, ...] = ()
+
+    def is_chosen_by(self, path: Path) -> bool:
+        """Return whether a --model_path is such a model."""
+        return self.takes_folders if path.is_dir() else bool(self.suffix) and path.suffix.lower() == self.suffix
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -341,7 +347,10 @@ class BackendRecord:
     (crowdperf/harness/text/engine.py); run.json then has `text`. is_remote: a server that is not this tool's answers;
     it needs no file of a model. unfit: devices that it cannot use, each with the reason. image: a container that has
     it. only_with: the field of a benchmark's record without which it does not run it; empty: it runs all. server: the
-    backend whose server it runs behind, so that the variations of both may be named together.
+    backend whose server it runs behind, so that the variations of both may be named together. tokenizes: it has the
+    model's tokenizer and chat template, so that prompts may be texts and messages. model_values: the values that it
+    can run of what is known of a language model (keys of config.json, `rope_type`, and GGUF's `quantization`), the
+    usual one first; other keys may have any.
     """
 
     framework: str | None
@@ -370,6 +379,8 @@ class BackendRecord:
     image: str = ""
     only_with: str = ""
     server: str = ""
+    tokenizes: bool = False
+    model_values: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
 
     def precisions_on(self, device: str) -> tuple[str, ...]:
         """What it can run on a device."""

@@ -2,12 +2,18 @@
 
     {"messages": [{"role": "user", "content": "Who ...?"}]}
     {"text": "Once upon a time"}
+    {"tokens": [812, 4, 3067]}
 
-dataset.json has the user's limits of the answers:
+Tokens are generated for a model of the user, whose vocabulary is known. dataset.json has the user's limits of the
+answers:
 
-    {"is_synthetic": false, "max_tokens": 128, "has_fixed_length": false,
+    {"is_synthetic": false, "max_tokens": 128, "has_fixed_length": false, "longest_prompt": 512,
      "limits": {"ttft_ms": 500.0, "tpot_ms": 50.0}}
+
+longest_prompt: tokens that no prompt exceeds, absent where a server decides.
 """
+
+from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
@@ -19,19 +25,22 @@ from crowdperf.benchmarks.own_prompts.record import RECORD
 from crowdperf.harness.base.dataset import FACTS_FILE, SamplesOfFile, read_facts
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.datasets.parts import SAMPLES_FILE
-from crowdperf.harness.datasets.tokenised import samples_of_lines
+from crowdperf.harness.datasets.tokenised import samples_of_lines, token_array
+from crowdperf.harness.text.engine import Tokens
 from crowdperf.rules.record import Generation, TokenLimits
 
 _HINT = "rebuild the prompts: cm run script --tags=get,dataset,own-prompts --renew"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OwnPrompt:
-    """One prompt. text: None for messages that are more than one of the user. max_tokens: of its answer, None for the
-    usual maximum. at_s: when it arrives after the first one, in a trace."""
+    """One prompt. text: None for tokens, and for messages that are more than one of the user. messages: None for
+    tokens. max_tokens: of its answer, None for the usual maximum. at_s: when it arrives after the first one, in a
+    trace."""
 
-    messages: tuple[Mapping[str, str], ...]
+    messages: tuple[Mapping[str, str], ...] | None
     text: str | None
+    tokens: Tokens | None = None
     max_tokens: int | None = None
     at_s: float | None = None
 
@@ -49,6 +58,8 @@ class OwnPrompts(SamplesOfFile[OwnPrompt]):
 def _prompt(row: Any) -> OwnPrompt:
     most = None if row.get("max_tokens") is None else int(row["max_tokens"])
     at_s = None if row.get("at_s") is None else float(row["at_s"])
+    if "tokens" in row:
+        return OwnPrompt(messages=None, text=None, tokens=token_array(row["tokens"]))
     if "text" in row:
         text = str(row["text"])
         return OwnPrompt(messages=({"role": "user", "content": text},), text=text, max_tokens=most, at_s=at_s)
@@ -63,10 +74,11 @@ def _generation(facts: Mapping[str, Any]) -> Generation:
     assert usual is not None
     most, is_fixed = int(facts["max_tokens"]), facts["has_fixed_length"] is True
     sampling = replace(usual.sampling, max_tokens=most, min_tokens=most if is_fixed else 1, is_end_ignored=is_fixed)
+    longest = facts.get("longest_prompt") or usual.longest_prompt
     limits = usual.server
     if facts["limits"] is not None and limits is not None:
         limits = TokenLimits(**facts["limits"], percentile=limits.percentile)  # LoadGen's number of queries is for it
-    return replace(usual, sampling=sampling, server=limits)
+    return replace(usual, sampling=sampling, server=limits, longest_prompt=int(longest))
 
 
 def open_dataset(folder: Path) -> OwnPrompts:

@@ -16,8 +16,11 @@ class OwnText:
     """The prompts as they are. The server has the tokenizer and the chat template."""
 
     def prompts(self, raw: Sequence[OwnPrompt]) -> list[Prompt]:
-        """Return the prompts, as messages and, for one message of the user, as text as well."""
-        return [Prompt(text=one.text, messages=one.messages, max_tokens=one.max_tokens, at_s=one.at_s) for one in raw]
+        """Return the prompts, as tokens, or as messages and, for one message of the user, as text as well."""
+        return [
+            Prompt(tokens=one.tokens, text=one.text, messages=one.messages, max_tokens=one.max_tokens, at_s=one.at_s)
+            for one in raw
+        ]
 
     def response(self, answer: Answer) -> Array:
         """Return the text, uint8[n], contiguous, or the tokens of an answer without text."""

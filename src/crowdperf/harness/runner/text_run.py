@@ -39,6 +39,7 @@ from crowdperf.harness.runner.text_sut import PromptLibrary, TextSut, TextWork
 from crowdperf.harness.runner.text_warmup import Plan, warm_up
 from crowdperf.harness.text.engine import EngineRequest, TextEngine
 from crowdperf.harness.text.model import TextModel
+from crowdperf.harness.text.phases import Phases
 from crowdperf.harness.text.request import TextRequest
 from crowdperf.harness.text.tally import Tally
 from crowdperf.harness.text.timings import Timings
@@ -77,7 +78,8 @@ _OWN_WORD_S = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextParts:
-    """The parts of a run, before an engine is opened. digests: of the model's files by name."""
+    """The parts of a run, before an engine is opened. digests: of the model's files by name. phases: the rates of
+    answers that are made one at a time, None where several are in flight."""
 
     config: RunConfig
     can: BackendRecord
@@ -87,6 +89,7 @@ class TextParts:
     model: TextModel
     dataset: Dataset
     digests: dict[str, str]
+    phases: Phases | None
 
     @property
     def sampling(self) -> Sampling:
@@ -161,6 +164,7 @@ def open_text_parts(config: RunConfig) -> TextParts:
         model=registry.load_text(config.model).open_text(facts),
         dataset=dataset,
         digests=checked_digests(facts, list(facts.files)) if can.framework is not None else {},
+        phases=Phases() if config.scenario is Scenario.SINGLE_STREAM else None,
     )
 
 
@@ -246,7 +250,7 @@ def prepared_text(config: RunConfig) -> Iterator[PreparedText]:
             ends=parts.ends, padding=padding_token(parts.facts.folder) if parts.ends else None,
             is_paced=config.scenario is not Scenario.OFFLINE,
             replayed_s=None if parts.trace is None else parts.trace["duration_s"],
-            tally=Tally(timings=Timings(parts.slo)),
+            tally=Tally(timings=Timings(parts.slo, parts.phases)),
         )  # fmt: skip
         plan = Plan(
             needs_rate=not config.scenario.is_stream,
@@ -291,6 +295,8 @@ def _text_record(prepared: PreparedText, log: LoadGenLog) -> dict[str, Json]:
         "samples_per_second": log.metric.value if has_rate and log.metric is not None else None,
         "ttft_ms": None if tokens is None else _in_ms(tokens.ttft),
         "tpot_ms": None if tokens is None else _in_ms(tokens.tpot),
+        "model": dict(parts.facts.config) if parts.rules.recipes.is_own else {},
+        "phases": [] if parts.phases is None else parts.phases.record(),
         "limits": None if limits is None else asdict(limits),
         "arrivals": parts.arrivals,
         "trace": None if parts.trace is None else dict(parts.trace),

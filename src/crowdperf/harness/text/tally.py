@@ -139,7 +139,7 @@ class Tally:
             self.padded += ended.behind_end > 0
             self.behind_end += ended.behind_end
             if answer.times is not None:
-                self.timings.take(answer.times, ended.prompt_tokens, length)
+                self.timings.take(answer.times, ended.prompt_tokens, length, ended.began_with)
 
     def fail(self, why: str, kind: str = OTHER_FAILURE) -> None:
         """Note a request without an answer."""

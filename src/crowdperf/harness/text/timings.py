@@ -11,6 +11,7 @@ from statistics import fmean
 import numpy as np
 
 from crowdperf.harness.text.engine import AnswerTimes
+from crowdperf.harness.text.phases import Phases
 from crowdperf.logs.answer_metrics import PERCENTS
 from crowdperf.logs.run_log import Json
 from crowdperf.rules.record import TokenLimits
@@ -34,9 +35,11 @@ def spread_ms(times_s: "array[float]") -> dict[str, Json] | None:
 @dataclass(slots=True)
 class Timings:
     """The times of answers. prompts_without: answers whose prompt has no known number of tokens. slo: the limits
-    of TTFT and TPOT for goodput, None without goodput."""
+    of TTFT and TPOT for goodput, None without goodput. phases: the rates of answers that are made one at a time, None
+    where several are in flight."""
 
     slo: TokenLimits | None = None
+    phases: Phases | None = None
     answers: int = 0
     prompts_without: int = 0
     tokens_in: int = 0
@@ -49,8 +52,8 @@ class Timings:
     gaps_s: "array[float]" = field(default_factory=lambda: array(_GAP_TYPE))
     whole_s: "array[float]" = field(default_factory=lambda: array("d"))
 
-    def take(self, times: AnswerTimes, tokens_in: int | None, tokens_out: int) -> None:
-        """Note an answer. tokens_in: of its prompt, None if unknown."""
+    def take(self, times: AnswerTimes, tokens_in: int | None, tokens_out: int, began_with: int = 1) -> None:
+        """Note an answer. tokens_in: of its prompt, None if unknown. began_with: tokens that came as the first."""
         self.answers += 1
         self.began_s, self.ended_s = min(self.began_s, times.began_s), max(self.ended_s, times.ended_s)
         self.prompts_without += tokens_in is None
@@ -61,6 +64,8 @@ class Timings:
             return
         ttft_s = times.first_s - times.began_s
         tpot_s = (times.ended_s - times.first_s) / (tokens_out - 1) if tokens_out > 1 else 0.0
+        if self.phases is not None:
+            self.phases.add(tokens_in or 0, began_with, tokens_out, times)
         self.ttft_s.append(ttft_s)
         if tokens_out > 1:
             self.tpot_s.append(tpot_s)

@@ -107,7 +107,9 @@ def open_own_server(order: Order, request: EngineRequest, settings: Mapping[str,
     server = OwnServer(order)
     try:
         server.wait_ready()
-        endpoint = Endpoint(url=f"http://{HOST}:{server.port}/v1", model=MODEL, api="completions")
+        has_chats_only = any(one.tokens is None and one.text is None for one in request.probes)
+        api = "chat" if has_chats_only else "completions"
+        endpoint = Endpoint(url=f"http://{HOST}:{server.port}/v1", model=MODEL, api=api)
         text = replace(request.text, endpoint=endpoint, kv_cache_bytes=None)
         client = open_endpoint(replace(request, text=text))
     except BaseException:

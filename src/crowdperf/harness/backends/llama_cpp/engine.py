@@ -49,7 +49,7 @@ def bytes_per_token(config: Path) -> int:
         size = values.get("head_dim") or values["hidden_size"] // heads
         return int(2 * values["num_hidden_layers"] * (values.get("num_key_value_heads") or heads) * size * _KEPT_BYTES)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        words = f"llama_cpp needs {config.name} next to the GGUF file: {error!r}"
+        words = f"llama_cpp needs {config.name} next to the model's model.json: {error!r}"
         raise HarnessError(words, "get the model again") from error
 
 
@@ -67,7 +67,8 @@ def _model(request: EngineRequest) -> Path:
         raise HarnessError(
             f"llama_cpp: {found} is not supported, only cpu with weights of {', '.join(RECORD.precisions)}"
         )
-    if request.sampling.min_tokens > 1 or request.sampling.stop:
+    is_least_kept = request.sampling.min_tokens <= 1 or request.sampling.is_end_ignored
+    if not is_least_kept or request.sampling.stop:
         asked = f"min_tokens {request.sampling.min_tokens}, stop tokens {list(request.sampling.stop)}"
         raise HarnessError(
             f"llama.cpp's server does not support a setting of the benchmark: {asked}", "--backend=openvino_genai"
@@ -78,7 +79,8 @@ def _model(request: EngineRequest) -> Path:
 def open_engine(request: EngineRequest) -> OwnServerEngine:
     """Return the client of a started and probed server; raises HarnessError saying why there is none."""
     model, (limit_gib, limit_origin) = _model(request), cache_gib(request)
-    slots = slots_of(request, bytes_per_token(model.with_name("config.json")), limit_gib)
+    folder = request.facts.folder or model.parent
+    slots = slots_of(request, bytes_per_token(folder / "config.json"), limit_gib)
     (port,) = free_ports(1)
     asked = {
         "model": str(model), "name": MODEL, "port": port, "slots": slots.count, "slot_tokens": slots.tokens,

@@ -6,7 +6,7 @@ RECORD = BackendRecord(
     framework="gguf",
     model_files="gguf",
     devices=("cpu",),
-    precisions=("int4", "int8", "fp16"),
+    precisions=("int4", "int8", "fp16", "bf16", "fp32"),
     packages=(
         Package(name="tokenizers", tags="_package.tokenizers", version_min="0.15.0"),
         # llama-cpp-python has no wheels: it takes a C++ compiler and many minutes.
@@ -15,4 +15,5 @@ RECORD = BackendRecord(
     library="xllamacpp",
     short_name="llama.cpp",
     is_text=True,
+    tokenizes=True,
 )

@@ -11,4 +11,9 @@ RECORD = BackendRecord(
     library="openvino-genai",
     transformation="compiled for this CPU by OpenVINO",
     is_text=True,
+    # What its reader of GGUF knows: gguf_utils of openvino.genai 2026.4.
+    model_values={
+        "model_type": ("llama", "qwen2", "qwen3"),
+        "quantization": ("F16", "Q8_0", "Q4_0", "Q4_1", "Q4_K", "Q6_K"),
+    },
 )

@@ -17,6 +17,8 @@ import torch
 from safetensors.torch import load_file
 from torch.nn import functional
 
+from crowdperf.data.huggingface_folder import value_problems
+from crowdperf.harness.backends.torch_llm.record import RECORD
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.text.tokenizer import end_tokens
 
@@ -49,22 +51,10 @@ class LlamaConfig:
 def read_config(folder: Path) -> LlamaConfig:
     """Return the sizes in config.json; raises HarnessError for a file or an architecture that is not Llama's."""
     values = _json(folder / "config.json")
-    family = values.get("model_type")
-    if family != "llama":
-        raise HarnessError(f"the model is of type {family!r} (config.json), but torch_llm runs 'llama' only", _HINT)
+    if problems := value_problems(values, RECORD.model_values):
+        raise HarnessError(f"torch_llm cannot run the model: {'; '.join(problems)}", _HINT)
     rope = values.get("rope_parameters") or values.get("rope_scaling") or {}
     kind = rope.get("rope_type", rope.get("type", "default"))
-    expected = {"hidden_act": ("silu",), "attention_bias": (None, False), "mlp_bias": (None, False)}
-    for key, allowed in expected.items():
-        if values.get(key) not in allowed:
-            raise HarnessError(
-                f"config.json: {key} is {values.get(key)!r}, but torch_llm supports only {allowed[-1]!r}", _HINT
-            )
-    if kind not in ("default", "llama3") or values.get("quantization_config"):
-        found = f"rope_type {kind!r}" if kind not in ("default", "llama3") else "quantized weights"
-        raise HarnessError(
-            f"config.json: {found}, but torch_llm supports only 'default' and 'llama3', and float weights", _HINT
-        )
     try:
         heads = int(values["num_attention_heads"])
         return LlamaConfig(

@@ -15,4 +15,12 @@ RECORD = BackendRecord(
     library="torch",
     is_default=True,
     is_text=True,
+    model_values={
+        "model_type": ("llama",),
+        "hidden_act": ("silu",),
+        "attention_bias": (False, None),
+        "mlp_bias": (False, None),
+        "rope_type": ("default", "llama3"),
+        "quantization_config": (None,),
+    },
 )

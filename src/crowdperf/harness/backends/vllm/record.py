@@ -14,4 +14,5 @@ RECORD = BackendRecord(
     recipes=("get,vllm,server",),
     gpu_recipes=("get,vllm,server,_cuda",),
     is_text=True,
+    tokenizes=True,
 )

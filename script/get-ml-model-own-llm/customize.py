@@ -1,0 +1,36 @@
+"""Hooks of get-ml-model-own-llm: write model.json of the user's language model, which stays where it is."""
+
+from pathlib import Path
+
+from crowdperf.call.answers import failure
+from crowdperf.data.answers import model_answer
+from crowdperf.data.errors import DataError
+from crowdperf.data.language_models import files_in, read_language_model
+from crowdperf.data.model_info import RealModel, write_model_info
+
+
+def plan(i):
+    """What it sets is known only when it has run."""
+    return {"return": 0}
+
+
+def postprocess(i):
+    """CM hook: describes the model in the cache entry."""
+    env, folder = i["env"], Path.cwd()
+    path = Path(env["CM_OWN_LANGUAGE_MODEL_FILE"])
+    try:
+        model = read_language_model(path)
+        described = RealModel(
+            name="own_llm",
+            framework=model.framework,
+            files=files_in(model, folder),
+            source=str(path),
+            license="not stated",
+            config=model.facts(),
+            precision=model.precision,
+            origin="own",
+        )
+        write_model_info(folder, described)
+    except (DataError, OSError) as error:
+        return failure(f"cannot describe {path}: {error}")
+    return model_answer(env, folder)
