@@ -23,7 +23,6 @@ _NOT_WITH_TRACE = (
 )  # fmt: skip
 SCENARIOS = {"concurrency": Scenario.OFFLINE, "rate": Scenario.SERVER}
 """The inputs, and the scenario of each."""
-MODEL = "own-prompts"
 QUERY, SWEEP = "run,mlperf,inference", "run,mlperf,sweep"
 _OF_SWEEPS = (
     "results_dir",

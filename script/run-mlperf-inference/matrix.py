@@ -331,7 +331,8 @@ def parse_config(values: Any, known: AppNames) -> Config:
     prompts = prompts.with_default_server(backend)
     precision = values["precision"] or (default_precision(backend) if own is None else chosen_precision(own, backend))
     is_finding = values["find"] is True
-    load = loads.read_load(values, has_prompts=model == loads.MODEL, problems=problems)
+    has_prompts = any(record.name == model and own.chosen_by for record, own in OWN_MODELS)
+    load = loads.read_load(values, has_prompts=has_prompts, problems=problems)
     config = Config(
         model=model,
         backend=backend,

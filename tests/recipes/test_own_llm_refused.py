@@ -115,7 +115,7 @@ REFUSED: dict[str, tuple[Callable[[Path], Call], str]] = {
         with_prompts(gguf(Backend="openvino_genai"), {"prompt": "a"}), "gets prompts as tokens, and "
     ),
     "chats without template": (with_prompts(gguf(), CHAT), "messages need a chat template, but "),
-    "prompts and lengths": (with_prompts(gguf(**LENGTHS), {"prompt": "a"}), "give either your own prompts or"),
+    "prompts and lengths": (with_prompts(gguf(**LENGTHS), {"prompt": "a"}), "--input_tokens=64 cannot be"),
     "a wrong prompt": (with_prompts(gguf(), {"prompt": "a"}, "x\n"), "prompts.jsonl, line 2: "),
     "a shape": (gguf(**LENGTHS, Shape="x:1,3"), "--shape: only supported for your own ONNX file"),
     "expected values": (gguf(**LENGTHS, Expected="e.npz"), "--expected: only supported for your own ONNX file"),
