@@ -11,7 +11,11 @@ core. All numbers are medians of the rounds. Two kinds of servers, since they di
     us/token        CPU time of this process
     added TTFT      the time to first token that the listener sees minus the server's, p50 and p99
     added TPOT      the same per output token
+    told late       how much later than a client process saw a first token the listener is told, p50 and p99
     memory          resident memory while --requests go through; it must not grow
+
+With --processes=2 the requests are sent by two client processes, whose CPU time is added. They, too, are kept on the
+one core unless --spread is given: then all cores but the last one are used.
 
     .venv-harness/bin/python benchmarks/endpoint_client.py --rounds=5 --requests=100000
 """
@@ -39,6 +43,7 @@ from crowdperf.harness.backends.endpoint.engine import EndpointEngine, open_engi
 from crowdperf.harness.base.model_facts import ModelFacts  # noqa: E402
 from crowdperf.harness.text.engine import Answer, EngineRequest, Prompt, Request, Tokens  # noqa: E402
 from crowdperf.harness.text.request import Endpoint, TextRequest  # noqa: E402
+from crowdperf.kit.text_documents import part  # noqa: E402
 from crowdperf.rules.record import Sampling  # noqa: E402
 
 PROMPT = Prompt(tokens=np.arange(128, dtype=np.int32))
@@ -124,11 +129,12 @@ class Streams:
         self._ended.set()
 
 
-def opened(url: str, needs_first: bool = True, tokens: int = TOKENS) -> EndpointEngine:
+def opened(url: str, needs_first: bool = True, tokens: int = TOKENS, processes: int = 1) -> EndpointEngine:
     return open_engine(
         EngineRequest(
             facts=ModelFacts(), sampling=Sampling(max_tokens=tokens),
-            text=TextRequest(endpoint=Endpoint(url=url), max_in_flight=1500), precision="fp32", device="cpu", threads=1,
+            text=TextRequest(endpoint=Endpoint(url=url), max_in_flight=1500, client_processes=processes),
+            precision="fp32", device="cpu", threads=1,
             cores=(), longest_prompt=128, folder=Path(), probes=(PROMPT,), needs_first=needs_first,
         )
     )  # fmt: skip
@@ -148,6 +154,7 @@ class Round:
     tokens_per_s: float
     added_ttft_ms: tuple[float, float] | None
     added_tpot_ms: tuple[float, float] | None
+    told_late_ms: tuple[float, float] | None
 
 
 def stats(url: str) -> dict[str, list[float] | None]:
@@ -163,24 +170,42 @@ def added(own_s: Sequence[float], servers_ms: Sequence[float] | None) -> tuple[f
     return 1e3 * found[49] - servers_ms[0], 1e3 * found[98] - servers_ms[1]
 
 
-def measured(url: str, load: Load) -> Round:
-    engine = opened(f"{url}/{load.pace}/v1", not load.is_whole)
+def client_processes() -> list[str]:
+    """The ids of the processes that this one started as clients."""
+    children = Path("/proc/self/task").glob("*/children")
+    pids = [pid for found in children for pid in found.read_text().split()]
+    return [pid for pid in pids if b"client_process" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
+def cpu_s() -> float:
+    """CPU time of this process and of its client processes."""
+    ticks = 0
+    for pid in client_processes():
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return time.process_time() + ticks / os.sysconf("SC_CLK_TCK")
+
+
+def measured(url: str, load: Load, processes: int = 1) -> Round:
+    engine = opened(f"{url}/{load.pace}/v1", not load.is_whole, processes=processes)
     try:
         Streams(engine, load.in_flight, load.in_flight).run()  # the connections are there
         stats(url)
         streams = Streams(engine, load.count, load.in_flight)
-        cpu_s = time.process_time()
+        used_s = cpu_s()
         wall_s = streams.run()
-        cpu_s = time.process_time() - cpu_s
+        used_s = cpu_s() - used_s
         servers = stats(url)
+        late_ms = part(engine.record(), "told_late_ms", "value")
     finally:
         engine.close()
     return Round(
-        us_per_token=1e6 * cpu_s / streams.tokens,
-        us_per_request=1e6 * cpu_s / load.count,
+        us_per_token=1e6 * used_s / streams.tokens,
+        us_per_request=1e6 * used_s / load.count,
         tokens_per_s=streams.tokens / wall_s,
         added_ttft_ms=None if load.is_whole else added(streams.ttfts_s, servers["ttft_ms"]),
         added_tpot_ms=None if load.is_whole else added(streams.tpots_s, servers["tpot_ms"]),
+        told_late_ms=(late_ms["p50"], late_ms["p99"]) if isinstance(late_ms, dict) else None,
     )
 
 
@@ -198,7 +223,8 @@ def show(load: Load, rounds: Sequence[Round]) -> None:
     print(
         f"{load.name:24} {tokens:7.1f} ({lowest:.1f} to {highest:.1f}) us/token {requests:9,.0f} us/request "
         f"{rate:9,.0f} tokens/s of the server   added TTFT ms {pair([one.added_ttft_ms for one in rounds])}   "
-        f"added TPOT ms {pair([one.added_tpot_ms for one in rounds])}",
+        f"added TPOT ms {pair([one.added_tpot_ms for one in rounds])}"
+        + (f"   told late ms {pair(late)}" if any(late := [one.told_late_ms for one in rounds]) else ""),
         flush=True,
     )
 
@@ -220,6 +246,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--requests", type=int, default=0, help="for the memory (0 leaves it out)")
+    parser.add_argument("--processes", type=int, default=1, help="client processes")
+    parser.add_argument("--spread", action="store_true", help="over all cores but the server's")
     parser.add_argument("--only", default="", help="a part of the names of the loads to be measured, such as paced")
     arguments = parser.parse_args()
     cores = sorted(os.sched_getaffinity(0))
@@ -228,11 +256,11 @@ def main() -> None:
         assert server.stdout is not None
         url = server.stdout.readline().strip()
         os.sched_setaffinity(server.pid, {cores[-1]})
-        os.sched_setaffinity(0, {cores[0]})
+        os.sched_setaffinity(0, set(cores[:-1]) if arguments.spread else {cores[0]})
         print(f"load before {os.getloadavg()[0]:.1f}, {len(cores)} cores, Python {sys.version.split()[0]}", flush=True)
         for load in LOADS:
             if arguments.only in load.name:
-                show(load, [measured(url, load) for _ in range(arguments.rounds)])
+                show(load, [measured(url, load, arguments.processes) for _ in range(arguments.rounds)])
         if arguments.requests:
             memory(url, arguments.requests)
         print(f"load after {os.getloadavg()[0]:.1f}")

@@ -17,6 +17,7 @@ import pytest
 from stub_openai import Stub, running_stub, write_tokenizer
 from test_endpoint import Listening, asked, assert_right, prompt, run
 
+from crowdperf.harness.backends.endpoint import engine as engine_module
 from crowdperf.harness.backends.endpoint.client_process import Messages, message, read, written
 from crowdperf.harness.backends.endpoint.engine import EndpointEngine, open_engine
 from crowdperf.harness.backends.endpoint.settings import processes
@@ -80,6 +81,20 @@ def test_answers_and_counts_are_those_of_one_process(server: tuple[Stub, str], f
     late_ms = record["told_late_ms"]["value"]
     assert 0 < late_ms["p50"] <= late_ms["p99"]
     assert len(living) == 3 and all(map(is_gone, living))
+
+
+def test_the_busiest_process_says_whether_the_client_is_the_limit(
+    server: tuple[Stub, str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_module, "MIN_JUDGED_S", 0.0)
+    monkeypatch.setattr(engine_module, "MAX_BUSY_PART", 0.0)
+    monkeypatch.setattr(engine_module.Loop, "used_s", lambda _: 0.0)  # this process is never the busiest here
+    with opened(f"{server[1]}/v1", folder, client_processes=2) as engine:
+        assert_right(run(engine, 200), 200)
+        busy_part = engine.busy_part()
+        assert busy_part is not None and 0 < busy_part <= 1
+        (note,) = engine.record()["notes"]
+        assert note.startswith("limited by the client: its thread was busy ") and "--client_processes=4" in note
 
 
 def test_failed_requests_and_a_hopeless_server_are_reported(server: tuple[Stub, str], folder: Path) -> None:
