@@ -284,6 +284,11 @@ def _chosen(one: ResultRecord) -> dict[str, str]:
     }
 
 
+def _in_order(name: str) -> list[tuple[int, str]]:
+    """What sorts names, with numbers by their value."""
+    return [(int(word) if word.isdecimal() else -1, word) for word in re.split(r"(\d+)", name)]
+
+
 def without_digest(name: str) -> str:
     """The name of a result without the digest of its model: `own-onnx-1a2b3c4d/Offline` is `own-onnx/Offline`."""
     return _DIGEST.sub("", name)
@@ -301,7 +306,7 @@ def _partner(name: str, sides: Sequence[Mapping[str, Sequence[ResultRecord]]]) -
 def judge_all(sides: Sequence[Mapping[str, Sequence[ResultRecord]]], allowed_percent: float) -> list[Judged]:
     """All metrics of all results by name. A name that only A has is unknown, one that only B has is left out."""
     rows = []
-    for key, before in sides[0].items():
+    for key, before in sorted(sides[0].items(), key=lambda one: _in_order(one[0])):
         partner = _partner(key, sides)
         name, after = key if partner == key else without_digest(key), sides[1].get(partner)
         found = list(_judge_name(name, (before, after), allowed_percent)) if after else [_unknown(name, "missing in B")]
@@ -320,8 +325,7 @@ def headline(rows: Sequence[Judged], allowed_percent: float) -> str:
     worse = [row for row in rows if row.state == "slower"]
     unknown = sum(row.state == "unknown" for row in rows)
     if worse:
-        names = ", ".join(dict.fromkeys(f"{row.name} {row.metric}" for row in worse))
-        return f"B is worse than A by more than {allowed_percent:g} %: {names}"
+        return f"B is worse than A by more than {allowed_percent:g} %: {_by_result(worse)}"
     if unknown:
         reasons = dict.fromkeys(row.reason for row in rows if row.state == "unknown")
         why = f"{counted(unknown, 'metric')} of {len(rows)} cannot be compared: {', '.join(reasons)}"
@@ -370,11 +374,19 @@ def common_start(names: Sequence[str]) -> str:
 
 def reason_lines(rows: Iterable[Judged]) -> Iterator[str]:
     """A line for each reason of a verdict, with the metrics that have it."""
-    found: dict[tuple[str, str], list[str]] = {}
+    found: dict[tuple[str, str], list[Judged]] = {}
     for row in rows:
         if row.reason:
-            found.setdefault((WORDS[row.state], row.reason), []).append(f"{row.name} {row.metric}")
-    yield from (f"{word}: {reason}: {', '.join(names)}" for (word, reason), names in found.items())
+            found.setdefault((WORDS[row.state], row.reason), []).append(row)
+    yield from (f"{word}: {reason}: {_by_result(same)}" for (word, reason), same in found.items())
+
+
+def _by_result(rows: Iterable[Judged]) -> str:
+    """The metrics of each result, with its name once."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        found.setdefault(row.name, []).append(row.metric)
+    return "; ".join(f"{name} {', '.join(dict.fromkeys(metrics))}" for name, metrics in found.items())
 
 
 def markdown(rows: Sequence[Judged], allowed_percent: float) -> str:
