@@ -516,6 +516,8 @@ def test_inputs_for_engines_that_answer_prompts_become_the_key_text() -> None:
     left = dict.fromkeys(("endpoint", "client_processes", "timeout_s", "server"))
     text = {**left, "max_in_flight": 4, "kv_cache_bytes": 500_000_000}
     assert request["text"] == text
+    server = {"CM_MLPERF_BACKEND": "endpoint", "CM_MLPERF_ENDPOINT_URL": "http://h/v1"}
+    assert build(**server, CM_MLPERF_CLIENT_PROCESSES="4")["text"]["client_processes"] == 4
     with pytest.raises(run_request.RequestError) as caught:
         build(CM_MLPERF_MAX_IN_FLIGHT="4", CM_MLPERF_ENDPOINT_URL="http://h/v1")
     assert [problem.partition(":")[0] for problem in caught.value.problems] == [

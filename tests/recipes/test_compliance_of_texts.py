@@ -22,7 +22,7 @@ verifying = load_module("run-mlperf-compliance", "verifying")
 LOGS = Path(__file__).resolve().parents[1] / "logs" / "fixtures" / "valid-offline"
 TEXT = {
     "endpoint": {"url": "http://127.0.0.1:8000/v1", "model": "m", "api": None, "key_variable": "MY_KEY"},
-    "max_in_flight": 32, "kv_cache_bytes": 2_500_000_000, "timeout_s": 60.0,
+    "max_in_flight": 32, "client_processes": 2, "kv_cache_bytes": 2_500_000_000, "timeout_s": 60.0,
 }  # fmt: skip
 
 
@@ -103,7 +103,7 @@ def test_a_test_is_made_with_the_engine_of_the_run_and_no_batch_size(tmp_path: P
         "endpoint": "http://127.0.0.1:8000/v1", "endpoint_model": "m", "endpoint_key_variable": "MY_KEY",
     }  # fmt: skip
     assert (inputs["max_in_flight"], inputs["kv_cache_gb"], inputs["request_timeout_s"]) == ("32", "2.5", "60.0")
-    assert inputs["target_qps"] == "12.5"
+    assert (inputs["client_processes"], inputs["target_qps"]) == ("2", "12.5")
     assert not {"batch_size", "instances", "threads", "endpoint_api"} & set(inputs)
 
 
