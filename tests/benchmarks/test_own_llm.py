@@ -14,7 +14,7 @@ from crowdperf.standins import tiny_llama
 
 @pytest.fixture
 def samples(tmp_path: Path) -> Path:
-    rows = [{"tokens": [5, 6, 7]}, {"text": "Once upon"}, {"messages": [{"role": "system", "content": "a"}]}]
+    rows = [{"tokens": [5, 6, 7]}, {"text": "Once upon"}, {"messages": [{"role": "user", "content": "a"}]}]
     (tmp_path / "samples.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     facts = {"is_synthetic": True, "max_tokens": 9, "has_fixed_length": True, "limits": None, "longest_prompt": 77}
     (tmp_path / "dataset.json").write_text(json.dumps(facts))
@@ -27,7 +27,7 @@ def test_a_gguf_file_tokenizes_texts_itself(samples: Path) -> None:
     tokens, text, chat = open_text(ModelFacts(folder=samples)).prompts(dataset.load([0, 1, 2]))
     assert tokens.tokens is not None and tokens.tokens.tolist() == [5, 6, 7] and tokens.text is None
     assert text.tokens is None and text.text == "Once upon"
-    assert (chat.tokens, chat.text, chat.messages) == (None, None, ({"role": "system", "content": "a"},))
+    assert (chat.tokens, chat.text, chat.messages) == (None, None, ({"role": "user", "content": "a"},))
 
 
 def test_a_folder_has_a_tokenizer(samples: Path, tmp_path: Path) -> None:

@@ -116,6 +116,16 @@ REFUSED: dict[str, tuple[Callable[[Path], Call], str]] = {
     ),
     "chats without template": (with_prompts(gguf(), CHAT), "messages need a chat template, but "),
     "prompts and lengths": (with_prompts(gguf(**LENGTHS), {"prompt": "a"}), "--input_tokens=64 cannot be"),
+    "chats and prompts": (
+        with_prompts(gguf(tokenizer__chat_template="{{ x }}", Output_tokens="9"), CHAT, {"prompt": "a"}),
+        "found 1 line with messages and 1 with a prompt, which a run cannot mix",
+    ),
+    "max_tokens over the maximum": (
+        with_prompts(gguf(Output_tokens="9"), {"prompt": "a", "max_tokens": 10}), "at most 9 are allowed"
+    ),
+    "max_tokens for torch_llm": (
+        with_prompts(folder_of(), {"prompt": "a", "max_tokens": 10}), "torch_llm has one length for all answers"
+    ),
     "a wrong prompt": (with_prompts(gguf(), {"prompt": "a"}, "x\n"), "prompts.jsonl, line 2: "),
     "a shape": (gguf(**LENGTHS, Shape="x:1,3"), "--shape: only supported for your own ONNX file"),
     "expected values": (gguf(**LENGTHS, Expected="e.npz"), "--expected: only supported for your own ONNX file"),

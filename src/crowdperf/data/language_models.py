@@ -188,6 +188,9 @@ def longest_text(rows: Sequence[Mapping[str, Any]], model: LanguageModel, backen
         way = 'give prompts as {"prompt": "..."}, or use a model that has one with --backend=' + others[0]
         raise DataError(f"--prompts: messages need a chat template, but {why}", way)
     texts = [row["text"] for row in rows if "text" in row]
+    if chats and texts:
+        found = f"{counted(len(chats), 'line')} with messages and {len(texts):,} with a prompt"
+        raise DataError(f"--prompts: found {found}, which a run cannot mix", "give one kind in each file")
     sizes = [len(text.encode()) for text in texts]
     sizes += [sum(len(one["content"].encode()) + _PER_MESSAGE for one in chat) for chat in chats]
     return min(room, max(sizes) + _PER_PROMPT)

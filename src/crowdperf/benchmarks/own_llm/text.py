@@ -24,8 +24,11 @@ class OwnLanguageModel(OwnText):
         self._tokenizer = open_tokenizer(facts.folder) if has_tokenizer else None
 
     def prompts(self, raw: Sequence[OwnPrompt]) -> list[Prompt]:
-        """Return the prompts. Messages stay messages: what tokenizes them has to apply the chat template."""
-        return [self._tokenized(one) for one in super().prompts(raw)]
+        """Return the prompts. Messages are messages only: what tokenizes them has to apply the chat template."""
+        return [
+            replace(prompt, text=None) if one.is_chat else self._tokenized(prompt)
+            for one, prompt in zip(raw, super().prompts(raw), strict=True)
+        ]
 
     def _tokenized(self, prompt: Prompt) -> Prompt:
         if self._tokenizer is None or prompt.tokens is not None or prompt.text is None:

@@ -35,12 +35,13 @@ _HINT = "rebuild the prompts: cm run script --tags=get,dataset,own-prompts --ren
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OwnPrompt:
     """One prompt. text: None for tokens, and for messages that are more than one of the user. messages: None for
-    tokens. max_tokens: of its answer, None for the usual maximum. at_s: when it arrives after the first one, in a
-    trace."""
+    tokens. is_chat: the user gave messages. max_tokens: of its answer, None for the usual maximum. at_s: when it
+    arrives after the first one, in a trace."""
 
     messages: tuple[Mapping[str, str], ...] | None
     text: str | None
     tokens: Tokens | None = None
+    is_chat: bool = False
     max_tokens: int | None = None
     at_s: float | None = None
 
@@ -65,7 +66,8 @@ def _prompt(row: Any) -> OwnPrompt:
         return OwnPrompt(messages=({"role": "user", "content": text},), text=text, max_tokens=most, at_s=at_s)
     messages = tuple({"role": str(one["role"]), "content": str(one["content"])} for one in row["messages"])
     is_single = len(messages) == 1 and messages[0]["role"] == "user"
-    return OwnPrompt(messages=messages, text=messages[0]["content"] if is_single else None, max_tokens=most)
+    text = messages[0]["content"] if is_single else None
+    return OwnPrompt(messages=messages, text=text, is_chat=True, max_tokens=most)
 
 
 def _generation(facts: Mapping[str, Any]) -> Generation:
