@@ -37,7 +37,7 @@ fi
 test_env=".venv-test${own:-}"
 harness_env=".venv-harness${own:-}"
 # Three workers for two cores: many tests wait for processes and for time to pass. Eight at most. -n0 makes it one.
-workers=(-n "$((workers = $(nproc) * 3 / 2, workers > 8 ? 8 : workers))" --dist worksteal)
+workers=(-n "$((count = $(nproc) * 3 / 2, count > 8 ? 8 : count))" --dist worksteal)
 cd "$CHECKOUT"
 prepare_environment "$harness_env" tests/requirements-harness.txt \
   "torch, mlperf_loadgen, numpy, onnx, pytest, scipy, sklearn.datasets, sklearn.metrics, xdist" &

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from crowdperf.call import bundle_program
-from crowdperf.call.bundle_program import CACHE_MARK, CHUNK_BYTES, ENTRY_FILES, FORMAT, BundleError
+from crowdperf.call.bundle_program import CACHE_MARK, ENTRY_FILES, FORMAT, BundleError
+from crowdperf.kit.whole_file import file_sha256
 
 ENGINE = ("cmind", "pyyaml", "requests")
 """The packages of requirements.txt."""
@@ -63,7 +64,7 @@ def make_bundle(order: Order) -> Made:
         wheels = fetch_wheels(locked_packages(order.lock), files / "wheels")
         entries = [pack_entry(entry, order.cache, files / "cache") for entry in portable_entries(order)]
         _write(work / "bundle", files, order.command)
-        digest = sha256_of(work / "bundle")
+        digest = file_sha256(work / "bundle")
         os.replace(work / "bundle", order.output)
     return Made(order.output, order.output.stat().st_size, digest, wheels, len(entries))
 
@@ -165,7 +166,7 @@ def pack_entry(entry: Path, cache: Path, target: Path) -> str:
         name = bundle_program.checked_name(file["path"])
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(entry / name, folder / name)
-        if (found := sha256_of(folder / name)) != file["sha256"]:
+        if (found := file_sha256(folder / name)) != file["sha256"]:
             raise BundleError(
                 f"{entry / name} has the SHA-256 {found}, recorded is {file['sha256']}\n"
                 f"hint: cm rm cache {entry.name} -f, then a run rebuilds it"
@@ -175,15 +176,6 @@ def pack_entry(entry: Path, cache: Path, target: Path) -> str:
     new = details_text.replace(details["state_sha256"], hashlib.sha256(state).hexdigest())
     (folder / "entry.json").write_text(new, encoding="utf-8")
     return entry.name
-
-
-def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file in hex. Raises OSError."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(CHUNK_BYTES):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def _write(target: Path, files: Path, command: Sequence[str]) -> None:
@@ -198,7 +190,7 @@ def _write(target: Path, files: Path, command: Sequence[str]) -> None:
                 status = path.stat()
                 rows[name] = {
                     "size_bytes": status.st_size,
-                    "sha256": sha256_of(path),
+                    "sha256": file_sha256(path),
                     "mtime_ns": status.st_mtime_ns,
                     **({"is_program": True} if status.st_mode & 0o100 else {}),
                 }
