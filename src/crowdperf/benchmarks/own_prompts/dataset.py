@@ -66,8 +66,8 @@ def _prompt(row: Any) -> OwnPrompt:
         return OwnPrompt(messages=({"role": "user", "content": text},), text=text, max_tokens=most, at_s=at_s)
     messages = tuple({"role": str(one["role"]), "content": str(one["content"])} for one in row["messages"])
     is_single = len(messages) == 1 and messages[0]["role"] == "user"
-    text = messages[0]["content"] if is_single else None
-    return OwnPrompt(messages=messages, text=text, is_chat=True, max_tokens=most)
+    only = messages[0]["content"] if is_single else None
+    return OwnPrompt(messages=messages, text=only, is_chat=True, max_tokens=most)
 
 
 def _generation(facts: Mapping[str, Any]) -> Generation:

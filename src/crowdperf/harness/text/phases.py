@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from crowdperf.harness.text.engine import AnswerTimes
 from crowdperf.logs.run_log import Json
 
+MIN_PIECES_PART = 0.5
+"""Pieces after the first, for each token after the first ones, of an answer that counts: this project's choice."""
+
 
 @dataclass(slots=True)
 class _Phase:
@@ -49,8 +52,11 @@ class Phases:
     generation: _Phase = field(default_factory=lambda: _Phase("tg"))
 
     def add(self, prompt_tokens: int, first_tokens: int, tokens: int, times: AnswerTimes) -> None:
-        """Note an answer. prompt_tokens: 0 where they are not known. first_tokens: that came as the first."""
-        if times.first_s is not None:
+        """Note an answer, unless its pieces are too few to show when its tokens were made: a server holds back bytes
+        that are no whole character yet. prompt_tokens: 0 where they are not known. first_tokens: that came as the
+        first."""
+        is_streamed = len(times.gaps_s) >= MIN_PIECES_PART * (tokens - first_tokens)
+        if times.first_s is not None and is_streamed and tokens > first_tokens:
             self.prompt.add(prompt_tokens, prompt_tokens, times.first_s - times.began_s)
             self.generation.add(tokens, tokens - first_tokens, times.ended_s - times.first_s)
 
