@@ -5,7 +5,7 @@ from pathlib import Path
 
 from crowdperf.call.answers import failure
 from crowdperf.data.errors import DataError
-from crowdperf.data.given_prompts import generated_rows, read_prompts
+from crowdperf.data.given_prompts import generated_rows, read_conversations, read_prompts
 from crowdperf.data.language_models import read_language_model
 from crowdperf.data.traces import read_trace, trace_rows
 
@@ -25,6 +25,8 @@ def postprocess(i):
         path = env.get("CM_OWN_PROMPTS_FILE")
         if "trace" in request:
             rows = trace_rows(read_trace(Path(path)), request["seed"])
+        elif "conversations" in request:
+            rows = read_conversations(Path(path))
         else:
             model = env.get("CM_OWN_PROMPTS_MODEL")
             tokens = read_language_model(Path(model)).ordinary_tokens if model and not path else ()

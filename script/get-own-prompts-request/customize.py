@@ -9,7 +9,7 @@ from crowdperf.call.answers import failure
 from crowdperf.data.copy_identity import identity
 from crowdperf.data.digests import short_identity
 from crowdperf.data.errors import DataError
-from crowdperf.data.given_prompts import generated_lengths, parse_lengths, parse_slo, read_prompts
+from crowdperf.data.given_prompts import generated_lengths, parse_lengths, parse_slo, read_conversations, read_prompts
 from crowdperf.data.language_models import longest_text, read_language_model, require_fit
 from crowdperf.data.traces import MIN_TOKENS, read_trace
 
@@ -20,6 +20,9 @@ USUAL_LENGTH = "512"
 def request_environment(values) -> dict[str, str]:
     """The env keys that describe the prompts. Raises DataError."""
     path, lengths = values["prompts"], values["input_tokens"]
+    for name in ("trace", "conversations"):
+        if values[name] and values["model_path"] is not None:
+            raise DataError(f"--{name} is for a server, not for --model_path", f"omit --{name}, or give --endpoint")
     if values["trace"] is not None:
         return _trace_environment(values)
     model = None if values["model_path"] is None else read_language_model(values["model_path"])
@@ -40,9 +43,14 @@ def request_environment(values) -> dict[str, str]:
     }
     content = ""
     if path is not None:
-        rows = read_prompts(path)
+        rows = read_conversations(path) if values["conversations"] else read_prompts(path)
+        if values["conversations"]:
+            request["conversations"] = {"requests": len(rows), "conversations": rows[-1]["conversation"] + 1}
         content = json.dumps(rows)
         if model is not None:
+            if any("max_tokens" in row for row in rows):
+                found = f"--prompts: {path} has max_tokens, which only a server supports"
+                raise DataError(found, "remove it, or use --output_tokens")
             request["longest_prompt"] = longest_text(rows, model, values["backend"] or "", values["output_tokens"])
     else:
         mean, deviation = parse_lengths(lengths)

@@ -7,7 +7,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,12 @@ from crowdperf.rules.names import Scenario
 
 from .reading import Problems
 
-_NOT_WITH_TRACE = (
-    "concurrency", "rate", "prompts", "input_tokens", "output_tokens", "target_qps", "offline_target_qps",
-    "min_duration_ms", "min_query_count", "performance_sample_count", "find", "user_conf",
+_DECIDED = (
+    "rate", "target_qps", "offline_target_qps", "min_duration_ms", "min_query_count", "performance_sample_count",
+    "find", "user_conf",
 )  # fmt: skip
+"""Inputs that a trace and conversations decide: each of their requests is issued once."""
+_NOT_WITH_TRACE = (*_DECIDED, "concurrency", "prompts", "input_tokens", "output_tokens")
 SCENARIOS = {"concurrency": Scenario.OFFLINE, "rate": Scenario.SERVER}
 """The inputs, and the scenario of each."""
 QUERY, SWEEP = "run,mlperf,inference", "run,mlperf,sweep"
@@ -58,6 +60,8 @@ def read_load(values: Mapping[str, Any], *, has_prompts: bool, problems: Problem
     found = given(values)
     if values["trace"] is not None:
         return _replayed(values, has_prompts=has_prompts, problems=problems)
+    if values["conversations"]:
+        return _conversed(values, problems)
     if not found:
         return Load()
     if len(found) > 1:
@@ -81,11 +85,25 @@ def _replayed(values: Mapping[str, Any], *, has_prompts: bool, problems: Problem
     """The load of a trace. Notes what is wrong with the inputs."""
     if not has_prompts:
         problems.note("trace", "only supported for a server without --model. Omit --model")
-    for name in _NOT_WITH_TRACE:
-        if values.is_given(name):
-            problems.note("trace", f"decides lengths, times and duration itself: omit --{name}")
+    return _offline("trace", values, _NOT_WITH_TRACE, problems)
+
+
+def _conversed(values: Mapping[str, Any], problems: Problems) -> Load:
+    """The load of conversations, of which so many go on at once as --concurrency says. Notes what is wrong."""
+    found = values["concurrency"] or ()
+    if len(found) > 1:
+        problems.note("conversations", "has one --concurrency: give a single number")
+    load = _offline("conversations", values, _DECIDED, problems)
+    return replace(load, options={"max_in_flight": str(found[0])}) if found else load
+
+
+def _offline(name: str, values: Mapping[str, Any], decided: tuple[str, ...], problems: Problems) -> Load:
+    """The load of an Offline run whose requests are each issued once. Notes inputs that `name` decides."""
+    for one in decided:
+        if values.is_given(one):
+            problems.note(name, f"decides lengths, times and duration itself: omit --{one}")
     if values.is_given("scenario") and values["scenario"] != (Scenario.OFFLINE.value,):
-        problems.note("trace", f"sets --scenario itself ({Scenario.OFFLINE.value}): omit --scenario")
+        problems.note(name, f"sets --scenario itself ({Scenario.OFFLINE.value}): omit --scenario")
     return Load(scenarios=(Scenario.OFFLINE,))
 
 

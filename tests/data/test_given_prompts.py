@@ -8,7 +8,7 @@ import pytest
 from recipe_loader import input_values, load_recipe
 
 from crowdperf.data.errors import DataError
-from crowdperf.data.given_prompts import generated_rows, parse_lengths, parse_slo, read_prompts
+from crowdperf.data.given_prompts import generated_rows, parse_lengths, parse_slo, read_conversations, read_prompts
 
 request = load_recipe("get-own-prompts-request")
 writing = load_recipe("get-dataset-own-prompts")
@@ -165,3 +165,44 @@ def test_a_wrong_length_of_an_answer_is_refused(tmp_path: Path, most: Any) -> No
         read_prompts(prompts_file(tmp_path, {"prompt": "a", "max_tokens": most}))
     path = prompts_file(tmp_path, {"prompt": "a", "max_tokens": 5}, {"messages": [USER], "max_tokens": 7})
     assert [row["max_tokens"] for row in read_prompts(path)] == [5, 7]
+
+
+def test_conversations_are_turns_with_a_message_each(tmp_path: Path) -> None:
+    system, answer = {"role": "system", "content": "Be brief"}, {"role": "assistant", "content": "No"}
+    path = prompts_file(tmp_path, {"turns": ["a", "b"], "max_tokens": 5}, {"messages": [system, USER, answer, USER]},
+                        {"prompt": "c"})  # fmt: skip
+    user = [[{"role": "user", "content": content}] for content in "abc"]
+    assert read_conversations(path) == [
+        {"messages": user[0], "max_tokens": 5, "conversation": 0, "turn": 0},
+        {"messages": user[1], "max_tokens": 5, "conversation": 0, "turn": 1},
+        {"messages": [system, USER], "conversation": 1, "turn": 0},
+        {"messages": [USER], "conversation": 1, "turn": 1},
+        {"messages": user[2], "conversation": 2, "turn": 0},
+    ]
+    values = described(CM_MLPERF_OWN_PROMPTS_PATH=str(path), CM_MLPERF_OWN_CONVERSATIONS="yes")
+    assert json.loads(values["CM_OWN_PROMPTS_REQUEST"])["conversations"] == {"conversations": 3, "requests": 5}
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ({"turns": []}, "line 2: turns is not a list of texts"),
+        ({"turns": "a"}, "line 2: turns is not a list of texts"),
+        ({"turns": ["a", 3]}, "line 2: turns is not a list of texts"),
+        ({"turns": ["a", ""]}, "line 2: turns is not a list of texts"),
+        ([], "line 2: found list, not an object"),
+        ({"messages": [{"role": "system", "content": "a"}]}, "line 2: no message of the user"),
+        ({"messages": [{"role": "me", "content": "a"}]}, "line 2: message 1 has no role"),
+    ],
+)
+def test_wrong_conversations_are_refused_with_their_line(tmp_path: Path, line: Any, why: str) -> None:
+    with pytest.raises(DataError) as caught:
+        read_conversations(prompts_file(tmp_path, {"turns": ["a", "b"]}, line))
+    assert why in str(caught.value) and '{"turns": ["...", "..."]}' in caught.value.hint
+
+
+def test_turns_and_the_input_belong_together(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="add --conversations=yes"):
+        read_prompts(prompts_file(tmp_path, {"turns": ["a", "b"]}))
+    with pytest.raises(DataError, match="no conversation of several turns"):
+        read_conversations(prompts_file(tmp_path, {"turns": ["a"]}))

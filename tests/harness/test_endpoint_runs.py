@@ -1,6 +1,7 @@
 """Whole runs with LoadGen against a server behind a URL: good ones, and ones that are no result."""
 
 import contextlib
+import itertools
 import json
 import os
 import signal
@@ -279,3 +280,47 @@ def test_what_a_trace_decides_cannot_be_given(tmp_path: Path, url: str, changes:
     facts = {"trace": TRACE, "has_fixed_length": True}
     ended = own_prompts(tmp_path, f"{url}/v1", rows=ROWS, facts=facts, **{**LEFT_TO_THE_TRACE, **changes})
     assert ended.code != 0 and why in ended.stderr and "trace" in ended.stderr
+
+
+TALKS = {"conversations": 2, "requests": 5}
+TURNS = [{"messages": [{"role": "user", "content": f"w{10 * talk + turn}"}], "conversation": talk, "turn": turn}
+         for talk, turns in ((1, 3), (2, 2)) for turn in range(turns)]  # fmt: skip
+
+
+def test_the_turns_of_conversations_are_sent_one_after_the_other_with_the_history(tmp_path: Path) -> None:
+    with running_stub() as (stub, url):
+        text = {"max_in_flight": 1}
+        ended = own_prompts(
+            tmp_path, f"{url}/v1", rows=TURNS, facts={"conversations": TALKS}, text=text, **LEFT_TO_THE_TRACE
+        )
+        seen = [[(one["role"], one["content"]) for one in body["messages"]] for body in stub.seen][-5:]
+    assert ended.code == 0, ended.stderr
+    assert sorted(map(len, seen)) == [1, 1, 3, 3, 5] and seen[0][0] in (("user", "w10"), ("user", "w20"))
+    for before, now in itertools.pairwise(seen):
+        if len(now) > 1:
+            assert now[: len(before)] == before and [role for role, _ in now[-2:]] == ["assistant", "user"]
+            assert now[-2][1] and now[-1][1] == f"w{int(before[-1][1][1:]) + 1}"
+    result = ended.result
+    assert result["valid"], result["invalid_reasons"]
+    found = result["text"]
+    assert (found["arrivals"], found["conversations"], found["client"]["times_from"]) == (
+        "after answers",
+        TALKS,
+        "send",
+    )
+    assert found["tally"]["issued"] == found["tally"]["completed"] == 5
+    assert found["engine"]["counts"]["peak_in_flight"] == 1
+    assert found["engine"]["sampling"]["cache_prompt"]["value"] is True
+
+
+def test_turns_after_one_without_an_answer_fail_and_the_run_ends(tmp_path: Path, url: str) -> None:
+    many = [{**one, "conversation": talk, "turn": turn} for talk in range(60) for turn, one in enumerate(TURNS[:3])]
+    facts = {"conversations": {"conversations": 60, "requests": 180}}
+    ended = own_prompts(
+        tmp_path, f"{url}/error,after=150,times=1/v1", rows=many, facts=facts, text={"max_in_flight": 4},
+        **LEFT_TO_THE_TRACE,
+    )  # fmt: skip
+    assert ended.code == 0, ended.stderr
+    tally = ended.result["text"]["tally"]
+    assert not ended.result["valid"] and tally["issued"] == tally["completed"] + tally["failed"] == 180
+    assert 1 <= tally["failed"] <= 3 and "error in the stream" in tally["failure_kinds"]

@@ -26,6 +26,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from crowdperf.call.model_server import ServerProblem, answer_at
+from crowdperf.logs.answer_metrics import NO_ANSWER
 from crowdperf.rules.names import printable
 
 INTERVAL_S = 1.0
@@ -139,7 +140,7 @@ def summary(lines: Iterable[str]) -> dict[str, Any]:
             rows.append(row)
     found: dict[str, Any] = {"configuration": settings, "samples": len(rows), "failed_samples": failed}
     if not rows:
-        return {**found, "why": absent or "no answer during the run"}
+        return {**found, "why": absent or NO_ANSWER}
     found |= {"server": rows[-1]["server"], "path": rows[-1]["path"]}
     for name in _GAUGES:
         values = [row[name] for row in rows if name in row]

@@ -3,13 +3,17 @@
 import json
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from crowdperf.data.errors import DataError
 
 PROMPTS_FORM = '{"prompt": "..."} or {"messages": [{"role": "user", "content": "..."}]} on each line'
+CONVERSATIONS_FORM = (
+    '{"turns": ["...", "..."]} or {"messages": [{"role": "user", ...}, {"role": "user", ...}]} on each line'
+)
+Row = TypeVar("Row")
 _ROLES = ("system", "user", "assistant", "developer", "tool")
 _LIMIT = re.compile(r"(ttft|tpot)\s*[:=]\s*(\d+(?:\.\d+)?)\s*(ms|s)")
 _SLO_FORM = "ttft:500ms,tpot:50ms"
@@ -26,21 +30,60 @@ WORDS = (
 
 def read_prompts(path: Path) -> list[dict[str, Any]]:
     """Return the prompts of a JSONL file as rows of samples.jsonl. Raises DataError naming the first wrong line."""
+    return _read(path, _row, PROMPTS_FORM)
+
+
+def read_conversations(path: Path) -> list[dict[str, Any]]:
+    """Return the turns of the conversations of a JSONL file as rows of samples.jsonl: each has its own message, the
+    first one also those of the system. Answers in the file are left out, since the server gives its own. Raises
+    DataError naming the first wrong line, and for a file without a second turn."""
+    found = _read(path, _turns, CONVERSATIONS_FORM)
+    if all(len(turns) == 1 for turns in found):
+        raise DataError(f"--conversations: {path} has no conversation of several turns", "omit --conversations")
+    return [
+        {**row, "conversation": place, "turn": number}
+        for place, turns in enumerate(found)
+        for number, row in enumerate(turns)
+    ]
+
+
+def _turns(values: Any) -> list[dict[str, Any]]:
+    """Return the turns of a line. Raises ValueError."""
+    if isinstance(values, dict) and "turns" in values:
+        turns = values["turns"]
+        if not isinstance(turns, list) or not turns or not all(isinstance(one, str) and one for one in turns):
+            raise ValueError("turns is not a list of texts")
+        values = {**values, "messages": [{"role": "user", "content": one} for one in turns]}
+    row = _row(values)
+    more = {name: row[name] for name in ("max_tokens",) if name in row}
+    messages = row.get("messages") or [{"role": "user", "content": row["text"]}]
+    before, found = [one for one in messages if one["role"] in ("system", "developer")], []
+    for one in messages:
+        if one["role"] == "user":
+            found.append({"messages": [*before, one], **more})
+            before = []
+    if not found:
+        raise ValueError("no message of the user")
+    return found
+
+
+def _read(path: Path, row_of: Callable[[Any], Row], form: str) -> list[Row]:
+    """Return what `row_of` makes of each line. Raises DataError naming the first wrong line."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise DataError(f"--prompts: cannot read {path}: {reason}", f"give a file with {PROMPTS_FORM}") from error
+        raise DataError(f"--prompts: cannot read {path}: {reason}", f"give a file with {form}") from error
     rows = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
-            rows.append(_row(json.loads(line)))
+            rows.append(row_of(json.loads(line)))
         except (ValueError, RecursionError) as error:
-            raise DataError(f"--prompts: {path}, line {number}: {error}", f"expected {PROMPTS_FORM}") from error
+            raise DataError(f"--prompts: {path}, line {number}: {error}", f"expected {form}") from error
     if not rows:
-        raise DataError(f"--prompts: {path} has no prompts", f"expected {PROMPTS_FORM}")
+        raise DataError(f"--prompts: {path} has no prompts", f"expected {form}")
     return rows
 
 
@@ -51,6 +94,8 @@ def _row(values: Any) -> dict[str, Any]:
     if most is not None and (type(most) is not int or most < 2):
         raise ValueError(f"max_tokens is {most!r}; allowed: a whole number from 2")
     more = {} if most is None else {"max_tokens": most}
+    if "turns" in values and "messages" not in values:
+        raise ValueError("it has turns: add --conversations=yes")
     text = values.get("prompt", values.get("text"))
     if isinstance(text, str) and text:
         return {"text": text, **more}

@@ -28,6 +28,8 @@ from crowdperf.kit.text_documents import mapping, part
 PERCENTS = (50, 90, 99)
 CLIENT = "client"
 """Key of `text` in result.json, and how the names of such metrics begin in results databases: logs do not have them."""
+NO_ANSWER = "no answer during the run"
+"""Why a server's own metrics are not known: it was too slow for the run, or the run too short for it."""
 STATISTICS = ("mean", *(f"p{one}" for one in PERCENTS))
 
 

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from crowdperf.kit.html_page import bullets, figures, table
 from crowdperf.kit.numbers import quantity
 from crowdperf.kit.text_documents import part
-from crowdperf.logs.answer_metrics import METRICS, STATISTICS, found_of
+from crowdperf.logs.answer_metrics import METRICS, NO_ANSWER, STATISTICS, found_of
 from crowdperf.logs.run_log import LoadGenLog
 from crowdperf.rules.names import counted
 
@@ -164,6 +164,13 @@ def _client_remarks(text: Mapping[str, Any], counts: Mapping[str, Any]) -> Itera
             f"{prefixes}). LoadGen issued all at once, the client sent each at its time, {late:,} of them more than"
             " 10 ms late. TTFT and end-to-end count from the time in the trace"
         )
+    elif talks := text.get("conversations"):
+        cached = f" ({counts.get('cached_tokens', 0):,} tokens of prompts from a cache, by the server)"
+        yield (
+            f"{counted(talks['conversations'], 'conversation')} with {counted(talks['requests'], 'turn')}: each turn"
+            f" was sent after the answer before it, with the history, so that prefixes are reused on purpose{cached}."
+            " TTFT and end-to-end count from the sending of a turn"
+        )
     elif client.get("times_from") == "send" and client.get("ttft_ms") and not text.get("ttft_ms"):
         yield "TTFT, TPOT, ITL and end-to-end were measured by the client, from when it sent each request"
     if goodput := client.get("goodput"):
@@ -178,7 +185,8 @@ def _client_remarks(text: Mapping[str, Any], counts: Mapping[str, Any]) -> Itera
 def _server_remarks(server: Mapping[str, Any]) -> Iterator[str]:
     """Yield what the server said of its load and its settings during the run."""
     if why := server.get("why"):
-        yield f"the server's own metrics: not offered (GET /metrics: {why})"
+        offered = "not known" if why == NO_ANSWER else "not offered"
+        yield f"the server's own metrics: {offered} (GET /metrics: {why})"
     elif server:
         found = []
         for name, words, factor in _SERVER_GAUGES:

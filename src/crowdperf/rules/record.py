@@ -102,7 +102,8 @@ class Sampling:
     temperature 0: the likeliest token. top_p 1 and top_k 0: no cut. seed: where the benchmark gives one. stop: token
     ids that end an answer beside the model's own end token. is_end_ignored: answers always have max_tokens.
     keeps_special: special tokens are part of the text, since the benchmark's scorer reads them; no part of repr, since
-    it changes no answer as tokens (`Generation.answers_key`).
+    it changes no answer as tokens (`Generation.answers_key`). reuses_prefixes: keys and values of earlier requests may
+    be used again, as in conversations. The rules of MLPerf forbid it. No part of repr for the same reason.
     """
 
     max_tokens: int
@@ -114,6 +115,7 @@ class Sampling:
     stop: tuple[int, ...] = ()
     is_end_ignored: bool = False
     keeps_special: bool = field(default=False, repr=False)
+    reuses_prefixes: bool = field(default=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -62,7 +62,7 @@ TARGET_INPUTS = tuple(sorted({name for _, own, shared in TARGETS.values() for na
 """The inputs with targets: of one scenario alone, and of several."""
 PATHS = ("dataset_path", "expected", "inputs", "model_path", "prompts", "trace", "user_conf")
 """Inputs of a run that name a file or folder."""
-OWN_TEXTS = ("shape", "input_tokens", "output_tokens", "slo")
+OWN_TEXTS = ("shape", "conversations", "input_tokens", "output_tokens", "slo")
 """Further inputs of a run of what the user brings."""
 
 

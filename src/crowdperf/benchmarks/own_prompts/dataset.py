@@ -36,7 +36,7 @@ _HINT = "rebuild the prompts: cm run script --tags=get,dataset,own-prompts --ren
 class OwnPrompt:
     """One prompt. text: None for tokens, and for messages that are more than one of the user. messages: None for
     tokens. is_chat: the user gave messages. max_tokens: of its answer, None for the usual maximum. at_s: when it
-    arrives after the first one, in a trace."""
+    arrives after the first one, in a trace. conversation, turn: None, 0 for others."""
 
     messages: tuple[Mapping[str, str], ...] | None
     text: str | None
@@ -44,16 +44,20 @@ class OwnPrompt:
     is_chat: bool = False
     max_tokens: int | None = None
     at_s: float | None = None
+    conversation: int | None = None
+    turn: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OwnPrompts(SamplesOfFile[OwnPrompt]):
     """The prompts. generation: the record's, with the user's limits. slo: these limits, None if none were given.
-    trace: the facts of the trace that the prompts are from (crowdperf/data/traces.py), None for others."""
+    trace: the facts of the trace that the prompts are from (crowdperf/data/traces.py), None for others.
+    conversations: their number, and that of their turns (requests), None for single prompts."""
 
     generation: Generation
     slo: TokenLimits | None
     trace: Mapping[str, Any] | None = None
+    conversations: Mapping[str, Any] | None = None
 
 
 def _prompt(row: Any) -> OwnPrompt:
@@ -65,6 +69,9 @@ def _prompt(row: Any) -> OwnPrompt:
         text = str(row["text"])
         return OwnPrompt(messages=({"role": "user", "content": text},), text=text, max_tokens=most, at_s=at_s)
     messages = tuple({"role": str(one["role"]), "content": str(one["content"])} for one in row["messages"])
+    if "conversation" in row:
+        place = int(row["conversation"]), int(row["turn"])
+        return OwnPrompt(messages=messages, text=None, max_tokens=most, conversation=place[0], turn=place[1])
     is_single = len(messages) == 1 and messages[0]["role"] == "user"
     only = messages[0]["content"] if is_single else None
     return OwnPrompt(messages=messages, text=only, is_chat=True, max_tokens=most)
@@ -77,6 +84,8 @@ def _generation(facts: Mapping[str, Any]) -> Generation:
     most, is_fixed = int(facts["max_tokens"]), facts["has_fixed_length"] is True
     sampling = replace(usual.sampling, max_tokens=most, min_tokens=most if is_fixed else 1, is_end_ignored=is_fixed)
     longest = facts.get("longest_prompt") or usual.longest_prompt
+    if facts.get("conversations") or (facts.get("trace") or {}).get("has_prefixes"):
+        sampling = replace(sampling, reuses_prefixes=True)
     limits = usual.server
     if facts["limits"] is not None and limits is not None:
         limits = TokenLimits(**facts["limits"], percentile=limits.percentile)  # LoadGen's number of queries is for it
@@ -94,5 +103,5 @@ def open_dataset(folder: Path) -> OwnPrompts:
         raise HarnessError(f"cannot read {folder / FACTS_FILE}: {error!r}", _HINT) from error
     return OwnPrompts(
         path, tuple(samples), read_facts(folder), generation, generation.server if facts["limits"] else None,
-        facts.get("trace"),
+        facts.get("trace"), facts.get("conversations"),
     )  # fmt: skip

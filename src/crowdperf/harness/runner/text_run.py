@@ -18,6 +18,7 @@ from crowdperf.harness.datasets.parts import sample_folder
 from crowdperf.harness.runner import registry
 from crowdperf.harness.runner.components import check_backend, checked_digests, require_fit
 from crowdperf.harness.runner.config import RunConfig
+from crowdperf.harness.runner.dialogues import Dialogues
 from crowdperf.harness.runner.loadgen_run import (
     LoadGenRun,
     audited_values,
@@ -34,7 +35,7 @@ from crowdperf.harness.runner.loadgen_run import (
 from crowdperf.harness.runner.query_memory import require_memory
 from crowdperf.harness.runner.result import Facts, build_result
 from crowdperf.harness.runner.settings import Circumstances, Settings, WarmUp
-from crowdperf.harness.runner.text_settings import limits_of, replayed, resolve_text
+from crowdperf.harness.runner.text_settings import issued_once, limits_of, resolve_text
 from crowdperf.harness.runner.text_sut import PromptLibrary, TextSut, TextWork
 from crowdperf.harness.runner.text_warmup import Plan, warm_up
 from crowdperf.harness.text.engine import EngineRequest, TextEngine
@@ -69,7 +70,9 @@ _WARM_UP_SAMPLES = 64
 
 _PROBES = 3
 
-_TIMES_FROM = {"at once": "send", "trace": "trace", "one at a time": "issue", "poisson": "issue"}
+_TIMES_FROM = {
+    "at once": "send", "after answers": "send", "trace": "trace", "one at a time": "issue", "poisson": "issue",
+}  # fmt: skip
 """What the client's times of a request count from: its issue by LoadGen, its sending, or its time in the trace."""
 
 _OWN_WORD_S = 30.0
@@ -113,8 +116,9 @@ class TextParts:
     @property
     def is_streamed(self) -> bool:
         """Whether answers come as streams where LoadGen measures no first tokens, so that the client measures them:
-        with prompts of the user and a fixed number in flight, or a trace."""
-        return self.rules.recipes.is_own and (self.request.max_in_flight is not None or self.trace is not None)
+        with prompts of the user and a fixed number in flight, a trace, or conversations."""
+        is_given = self.request.max_in_flight is not None or bool(self.trace or self.conversations)
+        return self.rules.recipes.is_own and is_given
 
     @property
     def trace(self) -> Mapping[str, Any] | None:
@@ -123,10 +127,19 @@ class TextParts:
         return found
 
     @property
+    def conversations(self) -> Mapping[str, Any] | None:
+        """The numbers of conversations and of their turns (requests), None without any."""
+        found: Mapping[str, Any] | None = getattr(self.dataset, "conversations", None)
+        return found
+
+    @property
     def arrivals(self) -> str:
-        """How requests arrive: all at once, one at a time or at random by LoadGen, or as in a trace by the client."""
+        """How requests arrive: all at once, one at a time or at random by LoadGen, or by the client, as in a trace or
+        after the answer before."""
         if self.trace is not None:
             return "trace"
+        if self.conversations is not None:
+            return "after answers"
         scenario = self.config.scenario
         return "at once" if scenario is Scenario.OFFLINE else "one at a time" if scenario.is_stream else "poisson"
 
@@ -250,6 +263,7 @@ def prepared_text(config: RunConfig) -> Iterator[PreparedText]:
             ends=parts.ends, padding=padding_token(parts.facts.folder) if parts.ends else None,
             is_paced=config.scenario is not Scenario.OFFLINE,
             replayed_s=None if parts.trace is None else parts.trace["duration_s"],
+            dialogues=Dialogues(_most_in_flight(engine)) if parts.conversations is not None else None,
             tally=Tally(timings=Timings(parts.slo, parts.phases)),
         )  # fmt: skip
         plan = Plan(
@@ -265,8 +279,8 @@ def prepared_text(config: RunConfig) -> Iterator[PreparedText]:
             dataset_count=parts.dataset.count,
             audit_values=audited_values(config, parts.dataset.count),
         )
-        if parts.trace is not None:
-            config = replayed(config, parts.trace)
+        if (once := parts.trace or parts.conversations) is not None:
+            config = issued_once(config, once["requests"], once.get("duration_s", 0.0))
         settings = resolve_text(config, parts.generation, threads, circumstances, measured)
         yield PreparedText(parts=parts, started=started, work=work, measured=measured, settings=settings)
 
@@ -300,6 +314,7 @@ def _text_record(prepared: PreparedText, log: LoadGenLog) -> dict[str, Json]:
         "limits": None if limits is None else asdict(limits),
         "arrivals": parts.arrivals,
         "trace": None if parts.trace is None else dict(parts.trace),
+        "conversations": None if parts.conversations is None else dict(parts.conversations),
         "client": tally.timings.record(times_from=_TIMES_FROM[parts.arrivals], has_failures=bool(tally.failed)),
         "problems": list(_problems(prepared)),
         "tally": tally.record(),

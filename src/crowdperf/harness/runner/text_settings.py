@@ -6,9 +6,7 @@ other they are written into user.conf. Times in ms. Source: loadgen/test_setting
 6.0.17.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from crowdperf.harness.base.errors import ConfigError
 from crowdperf.harness.runner.config import RunConfig
@@ -56,22 +54,30 @@ def _rule_lines(limits: TokenLimits | None, circumstances: Circumstances) -> dic
     return lines
 
 
-def replayed(config: RunConfig, trace: Mapping[str, Any]) -> RunConfig:
-    """Return the request of a run in which LoadGen issues each request of a trace once, all at once (Offline), so that
-    the client can send each at its time. Raises ConfigError for what the trace decides.
+def issued_once(config: RunConfig, requests: int, duration_s: float) -> RunConfig:
+    """Return the request of a run in which LoadGen issues each request once, all at once (Offline), so that the client
+    can send each at its time in a trace, or after the answer before it in a conversation. duration_s: of the trace.
+    Raises ConfigError for what this decides.
 
     LoadGen 6.0.17 has no arrivals but its own. Offline has max(min_query_count, 1.1 x duration x rate) samples, here
     the first of them, and the run lasts at least as long as the trace.
     """
+    why = "each request of a trace, or turn of conversations, is issued once"
     problems = []
     if config.scenario is not Scenario.OFFLINE:
-        problems.append(Problem("scenario", config.scenario.value, "Offline: a trace has its own arrivals"))
+        problems.append(Problem("scenario", config.scenario.value, f"Offline: {why}"))
     for key in ("min_duration_ms", "min_query_count", "target_qps", "performance_sample_count"):
         if getattr(config, key) is not None:
-            problems.append(Problem(key, f"{getattr(config, key):g}", "null: the trace decides it"))
+            problems.append(
+                Problem(
+                    key,
+                    f"{getattr(config, key):g}",
+                    f"null: {why}",
+                )
+            )
     if problems:
         raise ConfigError("the run", problems)
-    duration_s, requests = max(trace["duration_s"], 0.001), trace["requests"]
+    duration_s = max(duration_s, 0.001)
     rate = _PART_OF_TRACE * requests / duration_s
     return replace(
         config, min_duration_ms=max(1, int(duration_s * 1000)), min_query_count=requests, target_qps=rate

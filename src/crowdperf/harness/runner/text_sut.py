@@ -28,6 +28,7 @@ from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.base.failures import Failures
 from crowdperf.harness.base.responses import ResponseSink
 from crowdperf.harness.base.tensors import Array
+from crowdperf.harness.runner.dialogues import Dialogues
 from crowdperf.harness.runner.qsl import LoadedSamples
 from crowdperf.harness.text.engine import OTHER_FAILURE, Answer, Finish, Prompt, Request, TextEngine, Tokens
 from crowdperf.harness.text.tally import Ended, Tally, length_of
@@ -77,7 +78,7 @@ class TextWork:
     whether LoadGen gets first tokens. ends: token ids that end an answer, empty if answers continue after them.
     padding: the token id that fills answers up after their end. is_paced: LoadGen issues requests over time (all
     scenarios but Offline), so that the limit of a request counts from its issue. replayed_s: the length of the trace
-    whose arrivals are replayed, None without a trace."""
+    whose arrivals are replayed, None without a trace. dialogues: hold turns back, None without conversations."""
 
     engine: TextEngine
     library: PromptLibrary
@@ -88,6 +89,7 @@ class TextWork:
     padding: int | None = None
     is_paced: bool = False
     replayed_s: float | None = None
+    dialogues: Dialogues | None = None
     failures: Failures = field(default_factory=Failures)
     counts: Counts = field(default_factory=Counts)
     tally: Tally = field(default_factory=Tally)
@@ -161,7 +163,7 @@ class TextSut:
                 self._flights[request.number].prompt_tokens = None if tokens is None else len(tokens)
             work.tally.issue(len(requests), *_tokens_of(prompts, indices))
             if not work.failures.is_set:
-                work.engine.submit(requests)
+                work.engine.submit(requests if work.dialogues is None else work.dialogues.begin(requests))
         except BaseException as error:  # whatever it is must not reach LoadGen
             work.failures.record(error)
         if work.failures.is_set:
@@ -213,6 +215,8 @@ class TextSut:
             work.sink.complete([made])
             with self._counting:
                 work.counts.slots[0] += 1
+            if work.dialogues is not None and (following := work.dialogues.answered(number, answer.text or "")):
+                work.engine.submit(following)
         except BaseException as error:  # LoadGen may get no answer; the watchdog ends the run
             work.failures.record(error)
 
@@ -223,6 +227,14 @@ class TextSut:
             self._work.tally.tell_unasked()
             return
         self._end(flight, why, kind)
+        if (dialogues := self._work.dialogues) is None:
+            return
+        unsent, begun = dialogues.failed(number)
+        for following in unsent:
+            if (waiting := self._flights.pop(following, None)) is not None:
+                self._end(waiting, "not sent: an earlier turn of its conversation got no answer", "not sent")
+        if begun:
+            self._work.engine.submit(begun)
 
     def broken(self, error: BaseException) -> None:
         """End the run with `error`: everything that is in flight, and what LoadGen still asks, gets no answer."""

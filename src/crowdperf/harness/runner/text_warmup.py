@@ -50,7 +50,14 @@ class _Waves:
         self._answered = threading.Semaphore(0)
         sink = ResponseSink(lambda *values: values, self._count)  # type: ignore[arg-type]
         self._work = replace(
-            work, sink=sink, has_first=False, replayed_s=None, failures=Failures(), counts=Counts(), tally=Tally()
+            work,
+            sink=sink,
+            has_first=False,
+            replayed_s=None,
+            dialogues=None,
+            failures=Failures(),
+            counts=Counts(),
+            tally=Tally(),
         )
         self._limit_s, self._position = limit_s, 0
         self._loaded = list(work.library.prompts)

@@ -38,7 +38,8 @@ class Prompt:
     set has it. text: the same as text; messages: as a chat ({"role": ..., "content": ...}); None where the data set has
     no such form. An engine takes the form that its record says, and never tokenises again what comes as tokens.
     expected: the data set's own answer, where it has one, for stand-ins, which have nothing else to say. max_tokens: of
-    its answer, None for the benchmark's. at_s: when it arrives after the first one, in a trace that is replayed."""
+    its answer, None for the benchmark's. at_s: when it arrives after the first one, in a trace that is replayed.
+    conversation, turn: of a conversation whose turns are sent one after the other."""
 
     tokens: Tokens | None = None
     text: str | None = None
@@ -46,14 +47,16 @@ class Prompt:
     expected: Tokens | None = None
     max_tokens: int | None = None
     at_s: float | None = None
+    conversation: int | None = None
+    turn: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Request:
     """One prompt to answer. number: the harness's own, unique in a run. issued_s: when LoadGen issued it, in seconds of
     time.monotonic(): the limit of a request counts from then. A moment in the future: when it is to be sent, in a trace
-    that is replayed. None where everything is issued at once (Offline, the
-    warm-up): the limit then counts from the start of work, since most of the requests wait by design."""
+    that is replayed. None where everything is issued at once (Offline, the warm-up): the limit then counts from the
+    start of work, since most of the requests wait by design."""
 
     number: int
     prompt: Prompt

@@ -47,7 +47,7 @@ def fields_of(sampling: Sampling, form: str) -> tuple[Field, ...]:
         Field("min_tokens", sampling.min_tokens, is_needed=sampling.min_tokens > 1),
         Field("return_token_ids", True),
         Field("return_tokens", True),
-        Field("cache_prompt", False),
+        Field("cache_prompt", sampling.reuses_prefixes),
     ]
     if sampling.top_k > 0:
         found.append(Field("top_k", sampling.top_k, is_needed=draws))
