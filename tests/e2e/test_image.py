@@ -75,7 +75,7 @@ def work(tmp_path: Path) -> Path:
 
 def inside(words: list[str], work: Path, *command: str) -> subprocess.CompletedProcess[str]:
     """A verb of crowdperf in a container, with its home in a volume and its current folder here."""
-    return podman("run", "--rm", *words, f"--volume={HOME}:/home/crowdperf", f"--volume={work}:/work", IMAGE, *command)
+    return podman("run", "--rm", *words, f"--volume={HOME}:/home/user", f"--volume={work}:/work", IMAGE, *command)
 
 
 def results_in(work: Path) -> dict[str, Any]:
