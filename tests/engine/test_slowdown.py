@@ -145,6 +145,22 @@ def test_more_metrics_give_no_more_false_alarms() -> None:
     assert alarms <= 3  # without a correction: 12 metrics of 1 % each, 7 alarms
 
 
+def test_few_repeats_show_only_what_is_far_beyond_their_spread() -> None:
+    lower = {"higher_is_better": False}
+    near, far = (
+        judged([22.1, 22.6, 23.0], [25.0, 26.0, 27.1], **lower),
+        judged([22.1, 22.6, 23.0], [60.0, 61, 62], **lower),
+    )
+    assert (near.state, far.state) == ("unknown", "slower")
+    assert "3 repeats are too few to tell it from chance" in near.reason
+    chance = random.Random(17)
+    alarms = 0
+    for _ in range(60):
+        sides = [{"x": side_of(chance, 28, 3)} for _ in range(2)]
+        alarms += verdict(judge_all(sides, 0.0)) == "slower"
+    assert alarms <= 6  # all of B worse than all of A in 5 % of 28 metrics: 76 % of the comparisons
+
+
 def test_holm_refuses_what_one_metric_alone_would_show() -> None:
     quiet, worse = [100.0, 101, 102, 103, 104, 105, 106], [103.5, 104.5, 105.5, 106.5, 107.5, 108.5, 109.5]
     lower = {"higher_is_better": False}

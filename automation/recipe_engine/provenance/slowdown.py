@@ -27,6 +27,11 @@ MIN_REPEATS, MAX_REPEATS = 3, 30
 CHANCE = 0.01
 """The greatest probability that any of the metrics differs by chance. A few repeats cannot reach it: 3 of each side
 reach 0.05, 4 reach 0.014, 5 reach 0.004. There all values of B must be worse than all of A."""
+FAR_SPREADS = 3.0
+"""With so few repeats a difference counts only beyond so many times the spreads (half the range) of both sides (this
+project's choice). Two sweeps of the same server with 3 repeats, on a machine at 95 % load, had four metrics of 28 with
+all of B worse than all of A by more than 5 %, at up to 2.4 times. A real slowdown of 30 % was at 2 to 16 times
+(2026-11-28)."""
 MAX_LEVEL_DIFFERENCE_PERCENT = 5.0
 """Percentage points between the medians of a cause on both sides, up to which they count as alike (this project's
 choice, as in interference.py of crowdperf)."""
@@ -164,7 +169,7 @@ def _with_doubts(one: Judged) -> Judged:
 
 def judge(name: str, metric: str, sides: Sequence[Sequence[Quantity]], allowed_percent: float) -> Judged:
     """The verdict on one metric alone, whose direction is known; sides: the results of A and of B, one or more each."""
-    return _corrected([_judge(name, metric, sides, allowed_percent)])[0]
+    return _corrected([_judge(name, metric, sides, allowed_percent)], allowed_percent)[0]
 
 
 def _judge(name: str, metric: str, sides: Sequence[Sequence[Quantity]], allowed_percent: float) -> Judged:
@@ -193,18 +198,35 @@ def _judge(name: str, metric: str, sides: Sequence[Sequence[Quantity]], allowed_
     return Judged(name, metric, known.unit, before, after, worse, state, words, chance, *_doubts(used))
 
 
-def _corrected(rows: Sequence[Judged]) -> list[Judged]:
+def _corrected(rows: Sequence[Judged], allowed_percent: float) -> list[Judged]:
     """The rows, with `slower` only where neither chance, by Holm's method, nor other load explains it."""
     tested = sorted((one for one in rows if one.chance is not None), key=lambda one: one.chance or 0.0)
-    refused = set[int]()
+    refused, doubtful = set[int](), set[int]()
     for place, one in enumerate(tested):
+        limit = CHANCE / (len(tested) - place)
         lowest = 1 / math.comb(len(one.before) + len(one.after), len(one.after))
-        if refused or (one.chance or 0.0) > max(CHANCE / (len(tested) - place), lowest):
+        if refused or (one.chance or 0.0) > max(limit, lowest):
             refused.add(id(one))
-    why = "within the spread of the repeats"
-    found = (one._replace(state="ok", reason=why) if one.state == "slower" and id(one) in refused else one
-             for one in rows)  # fmt: skip
-    return [_with_doubts(one) for one in found]
+        elif lowest > limit and not _is_far(one, allowed_percent):
+            doubtful.add(id(one))
+    found = []
+    for one in rows:
+        if one.state == "slower" and id(one) in refused:
+            found.append(one._replace(state="ok", reason="within the spread of the repeats"))
+        elif one.state == "slower" and id(one) in doubtful:
+            n = min(len(one.before), len(one.after))
+            why = f"{n} repeats are too few to tell it from chance in {counted(len(tested), 'metric')}"
+            found.append(one._replace(state="unknown", reason=why))
+        else:
+            found.append(_with_doubts(one))
+    return [_with_doubts(one) if one.state == "ok" else one for one in found]
+
+
+def _is_far(one: Judged, allowed_percent: float) -> bool:
+    """Whether a difference is many times the spread of both sides, for repeats too few for the test."""
+    middle = abs(median(one.before))
+    ranges = sum((max(side) - min(side)) / 2 for side in (one.before, one.after))
+    return (one.worse_percent or 0.0) - allowed_percent > FAR_SPREADS * ranges / middle * 100
 
 
 def _judge_exact(name: str, metric: str, before: Any, after: Any) -> Judged | None:
@@ -311,7 +333,7 @@ def judge_all(sides: Sequence[Mapping[str, Sequence[ResultRecord]]], allowed_per
         name, after = key if partner == key else without_digest(key), sides[1].get(partner)
         found = list(_judge_name(name, (before, after), allowed_percent)) if after else [_unknown(name, "missing in B")]
         rows += sorted(found, key=lambda one: one.metric) or [_unknown(name, "no metric that can be compared")]
-    return _corrected(rows)
+    return _corrected(rows, allowed_percent)
 
 
 def verdict(rows: Iterable[Judged]) -> State:
