@@ -54,7 +54,7 @@ class Made:
 
 
 def make_bundle(order: Order) -> Made:
-    """Write the bundle; a file that is there is replaced at the end. Raises BundleError and OSError."""
+    """Write the bundle and replace an existing file at the end. Raises BundleError and OSError."""
     order.output.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".bundle.", dir=order.output.parent) as name:
         work, files = Path(name), Path(name) / "files"
@@ -98,7 +98,7 @@ def locked_packages(lock: Mapping[str, Any]) -> list[dict[str, str]]:
 
 
 def fetch_wheels(groups: Iterable[Mapping[str, str]], folder: Path) -> int:
-    """Let pip put the packages into a folder, and those of the engine; returns their number. Raises BundleError.
+    """Let pip put the packages into a folder, and those of the engine. Returns their number. Raises BundleError.
 
     Without a hash (an old pip installed it) a package is taken by its version alone.
     """
@@ -151,7 +151,7 @@ def portable_entries(order: Order) -> Iterator[Path]:
 
 
 def pack_entry(entry: Path, cache: Path, target: Path) -> str:
-    """Copy the declared files of an entry and its description without the path of the cache; returns its name.
+    """Copy the declared files of an entry and its description without the path of the cache. Returns its name.
 
     Raises BundleError if a file differs from its record, and OSError.
     """
