@@ -224,7 +224,9 @@ def show(load: Load, rounds: Sequence[Round]) -> None:
         f"{load.name:24} {tokens:7.1f} ({lowest:.1f} to {highest:.1f}) us/token {requests:9,.0f} us/request "
         f"{rate:9,.0f} tokens/s of the server   added TTFT ms {pair([one.added_ttft_ms for one in rounds])}   "
         f"added TPOT ms {pair([one.added_tpot_ms for one in rounds])}"
-        + (f"   told late ms {pair(late)}" if any(late := [one.told_late_ms for one in rounds]) else ""),
+        + (
+            f"   first token reported late ms {pair(late)}" if any(late := [one.told_late_ms for one in rounds]) else ""
+        ),
         flush=True,
     )
 

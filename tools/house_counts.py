@@ -248,7 +248,7 @@ def file_rows(house: House) -> Iterator[str]:
     """A line for each Python file, by folder: all lines, blank ones, those of docstrings and imports, the rest, and the
     first line of its docstring.
     """
-    yield f"{'lines':>6} {'blank':>6} {'docs':>6} {'import':>6} {'code':>6}  file: what it is for"
+    yield f"{'lines':>6} {'blank':>6} {'docs':>6} {'import':>6} {'code':>6}  file: purpose"
     for path in house.python("script", "src", "automation", "tests"):
         text = path.read_text(encoding="utf-8")
         tree, lines = ast.parse(text), text.splitlines()

@@ -87,7 +87,7 @@ class _Reader:
         """Return a number of things that follow."""
         found: int = self.take("Q")
         if found > _MAX_COUNT:
-            raise ValueError(f"it says that it has {found:,} {what}")
+            raise ValueError(f"its header declares {found:,} {what}")
         return found
 
     def text(self) -> str:

@@ -43,7 +43,7 @@ _LOG, _USER, _STORE, _SYSTEM = (
     "results database",
     "system record",
 )
-_CLIENT_NAMES = f"What the client measured begins with {CLIENT!r}: " + ", ".join(
+_CLIENT_NAMES = f"Metrics of the client begin with {CLIENT!r}: " + ", ".join(
     f"{one.title} ({one.meaning})" for one in METRICS
 )
 TABLES: Mapping[str, tuple[Column, ...]] = {

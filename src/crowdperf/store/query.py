@@ -141,12 +141,12 @@ class Sql:
     values: tuple[Any, ...] = ()
 
 
+_METRIC = "(SELECT m.value FROM figure AS m WHERE result_id = listing.id AND name = '{}' LIMIT 1)"  # words: ok P15
 _ELSEWHERE = {
     "alias": "''",
     "settings": "(SELECT settings FROM configuration WHERE configuration.key = listing.key)",
     "score": "(SELECT accuracy.value FROM accuracy WHERE result_id = listing.id ORDER BY place LIMIT 1)",
-    "ttft_p99_ms": "(SELECT m.value FROM figure AS m WHERE result_id = listing.id AND name = 'TTFT 99' LIMIT 1)",
-    "tpot_p99_ms": "(SELECT m.value FROM figure AS m WHERE result_id = listing.id AND name = 'TPOT 99' LIMIT 1)",
+    **{f"{name}_p99_ms": _METRIC.format(f"{name.upper()} 99") for name in ("ttft", "tpot")},
 }
 COLUMNS = ", ".join(_ELSEWHERE.get(name, f"listing.{name}") for name in Row._fields)
 
