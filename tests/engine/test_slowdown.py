@@ -296,6 +296,8 @@ def test_a_missing_result_or_metric_cannot_be_told(tmp_path: Path, base: Path) -
     other = write(tmp_path / "b", outcome(), name="net/Server/performance")
     assert answer(base, other)["return"] == 2
     assert answer(base, other)["metrics"][0]["reason"] == "missing in B"
+    assert answer(base, other)["error"].endswith("make both sides with --repeats=5 under the same load")
+    assert [slowdown._enough(metrics) for metrics in (1, 8, 28)] == [5, 6, 7]
     other = write(tmp_path / "c", *(outcome(100, None) for _ in range(3)))
     found = answer(base, other)
     assert found["return"] == 2

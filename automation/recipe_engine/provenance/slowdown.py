@@ -38,7 +38,6 @@ choice, as in interference.py of crowdperf)."""
 MAX_SCORE_LOSS_PERCENT = 1.0
 """How much a score may lose: MLPerf's quality target of most benchmarks is 99 % of the reference."""
 
-NEXT_STEP = "To get a verdict, make both sides with --repeats=6 under the same load"
 _DIGEST = re.compile(r"-[0-9a-f]{8}(?=/)")
 State = Literal["ok", "slower", "unknown"]
 EXIT_CODES: Mapping[State, int] = {"ok": 0, "slower": 1, "unknown": 2}
@@ -342,6 +341,12 @@ def verdict(rows: Iterable[Judged]) -> State:
     return next((state for state in ("slower", "unknown") if state in states), "ok")
 
 
+def _enough(metrics: int) -> int:
+    """The lowest number of repeats of each side that can reach CHANCE among so many metrics."""
+    counts = range(MIN_REPEATS, MAX_REPEATS)
+    return next((n for n in counts if 1 / math.comb(2 * n, n) <= CHANCE / metrics), MAX_REPEATS)
+
+
 def headline(rows: Sequence[Judged], allowed_percent: float) -> str:
     """One sentence for the end of a log and the title of a comment."""
     worse = [row for row in rows if row.state == "slower"]
@@ -351,7 +356,7 @@ def headline(rows: Sequence[Judged], allowed_percent: float) -> str:
     if unknown:
         reasons = dict.fromkeys(row.reason for row in rows if row.state == "unknown")
         why = f"{counted(unknown, 'metric')} of {len(rows)} cannot be compared: {', '.join(reasons)}"
-        return f"{why}. {NEXT_STEP}"
+        return f"{why}. To get a verdict, make both sides with --repeats={_enough(len(rows))} under the same load"
     return f"B is not slower than A by more than {allowed_percent:g} % ({counted(len(rows), 'metric')})"
 
 
