@@ -120,11 +120,8 @@ REFUSED: dict[str, tuple[Callable[[Path], Call], str]] = {
         with_prompts(gguf(tokenizer__chat_template="{{ x }}", Output_tokens="9"), CHAT, {"prompt": "a"}),
         "found 1 line with messages and 1 with a prompt, which a run cannot mix",
     ),
-    "max_tokens over the maximum": (
-        with_prompts(gguf(Output_tokens="9"), {"prompt": "a", "max_tokens": 10}), "at most 9 are allowed"
-    ),
-    "max_tokens for torch_llm": (
-        with_prompts(folder_of(), {"prompt": "a", "max_tokens": 10}), "torch_llm has one length for all answers"
+    "lengths of answers": (
+        with_prompts(gguf(), {"prompt": "a", "max_tokens": 10}), "has max_tokens, which only a server supports"
     ),
     "a wrong prompt": (with_prompts(gguf(), {"prompt": "a"}, "x\n"), "prompts.jsonl, line 2: "),
     "a shape": (gguf(**LENGTHS, Shape="x:1,3"), "--shape: only supported for your own ONNX file"),

@@ -177,11 +177,6 @@ def longest_text(rows: Sequence[Mapping[str, Any]], model: LanguageModel, backen
     if model.framework == "gguf" and not tokenizes:
         why = f"{backend} gets prompts as tokens, and {model.path} has no tokenizer.json"
         raise DataError(f"--prompts: {why}", f"use --backend={others[0]}, or --input_tokens=N")
-    longest_answer = max((row.get("max_tokens") or 0 for row in rows), default=0)
-    if longest_answer > max_tokens or (longest_answer and not tokenizes):
-        is_own = f"--prompts: an answer of {longest_answer:,} tokens is requested (max_tokens)"
-        allowed = f"at most {max_tokens:,} are allowed" if tokenizes else f"{backend} has one length for all answers"
-        raise DataError(f"{is_own}, but {allowed}", f"--output_tokens={longest_answer}, without max_tokens")
     chats = [row["messages"] for row in rows if "messages" in row]
     if chats and not (tokenizes and model.has_chat_template):
         why = f"{backend} applies none" if model.has_chat_template else f"{model.path} has none"
