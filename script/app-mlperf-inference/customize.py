@@ -129,8 +129,8 @@ def server_problem(asked: run_request.Asked) -> dict | None:
     from crowdperf.call import model_server  # with HTTP and TLS, which most plans do not need
 
     try:
-        names = (prompts.endpoint_model or "", prompts.endpoint_key_variable or "", asked.model)
-        model_server.look_for_run(prompts.endpoint, *names)
+        names = asked.model, prompts.endpoint_api or ""
+        model_server.look_for_run(prompts.endpoint, prompts.endpoint_model or "", prompts.access, *names)
     except model_server.ServerProblem as error:
         return {"return": 1, "error": f"{error}\nhint: {error.hint}"}
     return None

@@ -13,6 +13,7 @@ from crowdperf.call.recipe_calls import threads_in_all
 from crowdperf.rules.benchmarks import BENCHMARKS, RECORDS, model_of
 from crowdperf.rules.compliance import CHECKED_DIVISIONS, TESTS, tests_needed
 from crowdperf.rules.names import UnknownName, unknown_text, with_problems
+from crowdperf.rules.prompt_settings import AccessSettings
 from crowdperf.rules.rounds import ROUNDS, rounds_of
 from crowdperf.rules.run_settings import NUMBERS, SERVING, as_inputs
 
@@ -137,7 +138,7 @@ _TEXT_INPUTS = {
     "max_in_flight": "max_in_flight", "client_processes": "client_processes", "timeout_s": "request_timeout_s",
 }  # fmt: skip
 _ENDPOINT_INPUTS = {"url": "endpoint", "model": "endpoint_model", "api": "endpoint_api"}
-_ENDPOINT_INPUTS["key_variable"] = "endpoint_key_variable"
+_ENDPOINT_INPUTS |= AccessSettings.INPUTS
 
 
 def _text(run: MeasuredRun) -> dict[str, Any]:
@@ -145,7 +146,10 @@ def _text(run: MeasuredRun) -> dict[str, Any]:
     nothing may be answered."""
     asked = run.request.get("text") or {"timeout_s": run.request.get("silence_s")}
     given = {word: asked.get(key) for key, word in _TEXT_INPUTS.items()}
-    given |= {word: (asked.get("endpoint") or {}).get(key) for key, word in _ENDPOINT_INPUTS.items()}
+    endpoint = asked.get("endpoint") or {}
+    given |= {word: endpoint.get(key) for key, word in _ENDPOINT_INPUTS.items()}
+    if headers := endpoint.get("headers"):
+        given["endpoint_header"] = ",".join(headers)
     size = asked.get("kv_cache_bytes")
     return {**given, "kv_cache_gb": None if size is None else f"{size / 1e9:.12g}"}
 

@@ -5,10 +5,11 @@ from typing import Any
 
 from crowdperf.call.model_server import look_for_run
 from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION
+from crowdperf.call.server_access import settings_of
 from crowdperf.kit.canonical_json import canonical_json
 from crowdperf.kit.numbers import positive_number
 from crowdperf.kit.server_address import server_parts
-from crowdperf.rules.prompt_settings import KEY_VARIABLE, URL
+from crowdperf.rules.prompt_settings import URL
 from crowdperf.sweeps.expand import Point
 from crowdperf.sweeps.folder import State
 from crowdperf.sweeps.planning import LoadgenRun, Plan, loadgen_runs, planned_points, steps_of_points
@@ -46,11 +47,16 @@ def missing_points(call: Call, key_of: Callable[[Mapping[str, str]], str] = kind
 def look_at_servers(call: Call) -> None:
     """Ask each server that points without a result are to measure for its models, before anything is installed or
     planned: for points on this machine. Raises modelserver.ServerProblem."""
-    names = (URL, "endpoint_model", KEY_VARIABLE, "model")
-    asked = {tuple(point.inputs.get(name, "") for name in names) for point in missing_points(call)}
-    for url, model, variable, benchmark in sorted(asked):
-        if server_parts(url) is not None:
-            look_for_run(url, model, variable, benchmark)
+    asked = {
+        (
+            *(point.inputs.get(name, "") for name in (URL, "endpoint_model", "model", "endpoint_api")),
+            settings_of(point.inputs),
+        )
+        for point in missing_points(call)
+    }
+    for url, model, benchmark, api, access in sorted(asked, key=str):
+        if server_parts(url) is not None and not access.problems():
+            look_for_run(url, model, access, benchmark, api)
 
 
 def calls_of(call: Call, points: Sequence[Point]) -> list[dict[str, Any]]:

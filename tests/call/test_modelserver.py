@@ -14,9 +14,15 @@ import pytest
 from certificates import HOST, authority
 
 from crowdperf.call import model_server
-from crowdperf.call.model_server import ServerProblem, choose_model, look
+from crowdperf.call.model_server import ServerProblem, choose_model
+from crowdperf.rules.prompt_settings import AccessSettings
 
 KEY = "sk-0123456789abcdef"
+
+
+def look(url: str, model: str | None, variable: str | None, chat_hint: str = "") -> None:
+    apis = ("completions",) if chat_hint else ()
+    model_server.look(url, model, AccessSettings(key_variable=variable), apis, chat_hint)
 
 
 class Server(BaseHTTPRequestHandler):
@@ -64,7 +70,7 @@ def root() -> Iterator[str]:
 
 @pytest.fixture(autouse=True)
 def no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    look.cache_clear()
+    model_server.look.cache_clear()
     monkeypatch.setenv("THE_KEY", KEY)
 
 
@@ -129,7 +135,7 @@ def test_a_server_that_is_slow_to_answer_may_be_good(monkeypatch):
 def test_a_server_is_asked_once_by_a_process(root):
     look(f"{root}/good/v1", None, None)
     look(f"{root}/good/v1", None, None)
-    assert (look.cache_info().hits, look.cache_info().misses) == (1, 1)
+    assert (model_server.look.cache_info().hits, model_server.look.cache_info().misses) == (1, 1)
 
 
 def test_a_model_is_named_so_that_a_shell_takes_it_as_one_word():
@@ -145,6 +151,17 @@ def test_a_server_with_chats_only_is_found_where_the_benchmark_needs_more(root):
     with pytest.raises(ServerProblem, match=r"request for a token \(POST /completions\): .* \(404\)") as caught:
         look(f"{root}/chat/v1", None, None, hint)
     assert caught.value.hint == hint
+
+
+def test_a_server_that_has_none_of_the_apis_is_found(root):
+    model_server.look_for_run(f"{root}/good/v1", "", AccessSettings(), "own-prompts")
+    model_server.look_for_run(f"{root}/good/v1", "", AccessSettings(), "own-prompts", "completions")
+    with pytest.raises(ServerProblem, match=r"POST /chat/completions\): .* \(404\)") as caught:
+        model_server.look_for_run(f"{root}/chat/v1", "", AccessSettings(), "own-prompts")
+    assert caught.value.hint == model_server.KIND_HINT
+    with pytest.raises(ServerProblem) as caught:
+        model_server.look_for_run(f"{root}/good/v1", "", AccessSettings(), "own-prompts", "chat")
+    assert "omit --endpoint_api" in caught.value.hint
 
 
 # --- proxies and certificates, with real ones on this machine ---
@@ -237,7 +254,7 @@ def test_a_self_made_certificate_is_refused_with_the_way_to_trust_it(secure, mon
     assert "export SSL_CERT_FILE=FILE.pem" in found.hint
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "absent.pem"))
     assert "absent.pem is not a file" in str(refusal(url))
-    look.cache_clear()
+    model_server.look.cache_clear()
     monkeypatch.setenv("SSL_CERT_FILE", str(bundle))
     look(url, None, None)
     other = refusal(f"https://localhost:{port}/good/v1")
@@ -262,7 +279,7 @@ def test_a_server_with_tls_behind_a_proxy_is_found_through_a_tunnel(proxy, secur
     port, bundle = secure
     url = f"https://{HOST}:{port}/key/v1"
     assert "is not trusted" in str(refusal(url, "THE_KEY"))
-    look.cache_clear()
+    model_server.look.cache_clear()
     monkeypatch.setenv("SSL_CERT_FILE", str(bundle))
     look(url, None, "THE_KEY")
     assert set(proxy.seen) == {(f"CONNECT {HOST}:{port}", "", "")}, "the key goes through the tunnel"
@@ -273,14 +290,14 @@ def test_a_proxy_that_wants_a_login_gets_it_and_one_that_is_not_there_is_named(p
     url = f"https://{HOST}:1/v1"
     found = refusal(url)
     assert "the proxy 127.0.0.1:" in str(found) and "407" in str(found) and "HTTPS_PROXY" in found.hint
-    look.cache_clear()
+    model_server.look.cache_clear()
     monkeypatch.setenv("HTTP_PROXY", f"http://me:p%20w@{proxy.address}")
     look(f"http://{HOST}/v1", None, None)
     assert proxy.seen[-1][1] == "Basic " + base64.b64encode(b"me:p w").decode()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         gone = listener.getsockname()[1]
     monkeypatch.setenv("HTTP_PROXY", f"http://me:secret@127.0.0.1:{gone}")
-    look.cache_clear()
+    model_server.look.cache_clear()
     found = refusal(f"http://{HOST}/v1")
     assert f"the proxy 127.0.0.1:{gone} cannot be used: Connection refused" in str(found)
     assert "secret" not in str(found) and "NO_PROXY" in found.hint

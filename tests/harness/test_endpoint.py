@@ -25,6 +25,7 @@ from crowdperf.harness.base.errors import ConfigError, HarnessError
 from crowdperf.harness.base.model_facts import ModelFacts
 from crowdperf.harness.text.engine import Answer, EngineRequest, Finish, Prompt, Request, Tokens  # fmt: skip
 from crowdperf.harness.text.request import Endpoint, TextRequest
+from crowdperf.rules.prompt_settings import AccessSettings
 from crowdperf.rules.record import Sampling
 
 SECRET = "sk-very-secret-key"
@@ -87,7 +88,7 @@ def asked(
     """A request to open the engine at a URL; each has a path of its own, so that the stub counts apart."""
     text.setdefault("client_processes", 1)
     url = url.replace("/v1", f",n{next(NUMBERS)}/v1") if "/v1" in url and url.count("/") > 3 else url
-    names = ("model", "api", "key_variable")
+    names = ("model", "api", *AccessSettings.INPUTS)
     endpoint = Endpoint(url=url, **{name: text.pop(name) for name in names if name in text})  # type: ignore[arg-type]
     return EngineRequest(
         facts=ModelFacts(folder=folder), sampling=sampling, text=TextRequest(endpoint=endpoint, **text),  # type: ignore[arg-type]

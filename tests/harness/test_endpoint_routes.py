@@ -163,3 +163,52 @@ def test_a_proxy_that_refuses_or_is_not_there_is_said(
     assert "the proxy refused the connection (status 407)" in str(refused(f"https://{HOST}:{tls[0]}/v1", folder))
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     assert "the proxy set in the environment cannot be reached" in str(refused(f"http://{HOST}:8000/v1", folder))
+
+
+def test_headers_query_and_key_header_reach_the_server_and_no_record(
+    stub: tuple[Stub, int], folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STUB_KEY", SECRET)
+    (tmp_path / "token").write_text(f"{SECRET}-file\n")
+    headers = ("X-Team: perf", f"X-Token:file:{tmp_path / 'token'}")
+    url = f"http://127.0.0.1:{stub[1]}/v1?api-version=2024-10-21"
+    engine = open_engine(asked(url, folder, key_variable="STUB_KEY", key_header="api-key", headers=headers))
+    try:
+        assert_right(run(engine, 4), 4)
+        seen = stub[0].headers
+        assert (seen["api-key"], seen["x-team"], seen["x-token"]) == (SECRET, "perf", f"{SECRET}-file")
+        assert "authorization" not in seen and stub[0].query == "api-version=2024-10-21"
+        record = engine.record()
+    finally:
+        engine.close()
+    assert record["endpoint"] == {"value": url, "origin": "user"}
+    assert record["headers"] == {"value": ["api-key", "X-Team", "X-Token"], "origin": "user"}
+    assert SECRET not in repr(record)
+
+
+def test_a_server_with_its_own_authority_and_clients_with_certificates(
+    stub: tuple[Stub, int], folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    bundle, both = authority(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(both)
+    context.load_verify_locations(bundle)
+    context.verify_mode = ssl.CERT_REQUIRED
+    with running(Relay(stub[1]), context=context) as port:
+        url = f"https://127.0.0.1:{port}/v1"
+        answered(url, folder, ca_file=str(bundle), client_certificate=str(both))
+        with pytest.raises(HarnessError) as caught:
+            open_engine(asked(url, folder, ca_file=str(bundle)))
+        assert "endpoint cannot be used" in str(caught.value)
+        with pytest.raises(HarnessError, match="--ca_file: /no/such cannot be used"):
+            open_engine(asked(url, folder, ca_file="/no/such"))
+
+
+def test_a_secret_of_a_header_never_passes_a_proxy_without_tls(
+    proxy: Relay, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STUB_KEY", SECRET)
+    with pytest.raises(HarnessError, match="could read"):
+        open_engine(asked(f"http://{HOST}:8000/v1", folder, headers=("api-key:env:STUB_KEY",)))
+    assert proxy.heads == []

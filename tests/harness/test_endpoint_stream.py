@@ -10,7 +10,8 @@ import pytest
 from harness_support import need
 
 from crowdperf.call.model_server import ServerProblem, choose_model, error_text
-from crowdperf.harness.backends.endpoint.address import Key, parse_address
+from crowdperf.call.server_access import Credentials, credentials_of
+from crowdperf.harness.backends.endpoint.address import parse_address
 from crowdperf.harness.backends.endpoint.answers import AnswerError, Collector, ShapedEvents
 from crowdperf.harness.backends.endpoint.conversation import pause_s
 from crowdperf.harness.backends.endpoint.request_body import BodyMaker, Field, Form, fields_of, forms_of, named_in
@@ -21,6 +22,7 @@ from crowdperf.harness.text.engine import Finish, Prompt
 from crowdperf.harness.text.request import Endpoint, TextRequest
 from crowdperf.kit.event_stream import DONE, EventStream, StreamError
 from crowdperf.rules.benchmarks import RECORDS
+from crowdperf.rules.prompt_settings import AccessSettings
 from crowdperf.rules.record import Sampling
 
 need("tokenizers")
@@ -226,7 +228,7 @@ def address_error(url: str, **values: object) -> HarnessError:
         ("http://host:99999/v1", "host or port cannot be read"),
         ("http://host:0/v1", "port 0"),
         ("http://ho st/v1", "without spaces"),
-        ("http://host/v1?key=1", "a query"),
+        ("http://host/v1?key=1", "a query with 'key', which may be a secret"),
         ("http://host/v1#x", "a fragment"),
         ("http://host/v1/chat/completions", "the URL without /chat/completions: http://host/v1"),
         ("http://host/v1/models/", "the URL without /models: http://host/v1"),
@@ -252,9 +254,9 @@ def test_a_key_that_cannot_be_sent_is_refused_and_not_shown(monkeypatch: pytest.
 
 
 def test_a_key_shows_in_no_text() -> None:
-    key = Key("sk-secret-1")
+    key = credentials_of(AccessSettings(key_variable="A"), {"A": "sk-secret-1"})
     assert "secret" not in f"{key} {key!r} {key.hidden_in('Incorrect key sk-secret-1!')}"
-    assert key.headers() == {"Authorization": "Bearer sk-secret-1"} and Key(None).headers() == {}
+    assert key.headers() == {"Authorization": "Bearer sk-secret-1"} and Credentials().headers() == {}
 
 
 KEY = "sk-Secret0123456789abcdef"
@@ -275,8 +277,8 @@ KEY = "sk-Secret0123456789abcdef"
     ],
 )
 def test_a_key_and_its_parts_are_hidden_in_any_case(text: str, shown: str) -> None:
-    assert Key(KEY).hidden_in(text) == shown
-    assert Key(None).hidden_in(text) == text
+    assert Credentials({}, (KEY,)).hidden_in(text) == shown
+    assert Credentials().hidden_in(text) == text
 
 
 @pytest.mark.parametrize("place", range(360, 420, 4))

@@ -20,6 +20,7 @@ from crowdperf.logs.run_requests import read_request
 from crowdperf.rules.app_names import app_names
 from crowdperf.rules.backends import BACKENDS
 from crowdperf.rules.benchmarks import RECORDS
+from crowdperf.rules.prompt_settings import AccessSettings
 from crowdperf.rules.run_settings import BY_INPUT, NUMBERS
 
 recipe = load_recipe("app-mlperf-inference")
@@ -137,7 +138,7 @@ def test_a_run_asks_the_server_first_and_a_plan_does_not(hook_input, monkeypatch
     assert asked == []
     before = {**hook_input(dict(given), meta=META), "is_before_run": True}
     assert recipe.plan(before) == {"return": 0, "runs": []}
-    assert asked == [("http://h/v1", None, None, "")]
+    assert asked == [("http://h/v1", None, AccessSettings(), ("completions", "chat"), model_server.KIND_HINT)]
 
     def nobody(*_):
         raise model_server.ServerProblem("for the models", "nobody there", "start it")

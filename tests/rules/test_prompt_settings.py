@@ -1,9 +1,11 @@
 """What recipes' inputs say about prompts and their answers, and what is refused."""
 
+from pathlib import Path
+
 import pytest
 
 from crowdperf.rules.backends import default_backend, misfit
-from crowdperf.rules.prompt_settings import PROMPT_INPUTS, PromptSettings
+from crowdperf.rules.prompt_settings import PROMPT_INPUTS, PromptSettings, parse_header
 
 
 def test_nothing_given_leaves_everything_to_the_engine() -> None:
@@ -45,12 +47,29 @@ def test_a_run_that_asks_a_server_finds_it_where_openais_clients_do(
     assert PromptSettings(endpoint=given).with_default_server(backend, environment).endpoint == expected
 
 
+URL = {"endpoint": "http://host/v1"}
+
+
 @pytest.mark.parametrize(
     ("given", "backend", "name", "words"),
     [
         ({}, "endpoint", "endpoint", "give its URL"),
         ({"endpoint": "http://[::::]/v1"}, "endpoint", "endpoint", "allowed: the URL of a server, such as http://HOST"),
-        ({"endpoint": "http://host/v1?key=1"}, "endpoint", "endpoint", "without ? and #"),
+        ({"endpoint": "http://host/v1?key=hunter2"}, "endpoint", "endpoint", "has 'key', which may be a secret"),
+        ({"endpoint": "http://host/v1?api-version=1&api_key=hunter2"}, "endpoint", "endpoint", "has 'api_key'"),
+        ({"endpoint": "http://host/v1#a"}, "endpoint", "endpoint", "expected a URL without #"),
+        (URL | {"endpoint_header": ("hunter2",)}, "endpoint", "endpoint_header", "NAME:env:VARIABLE"),
+        (URL | {"endpoint_header": ("X: 1", "x: 2")}, "endpoint", "endpoint_header", "x is given twice"),
+        (URL | {"endpoint_header": ("Host: a",)}, "endpoint", "endpoint_header", "Host is set by the client"),
+        (URL | {"endpoint_header": ("api-key: hunter2",)}, "endpoint", "endpoint_header", "api-key:env:VARIABLE"),
+        (URL | {"endpoint_header": ("X-A: Bearer hunter2",)}, "endpoint", "endpoint_header", "looks like a secret"),
+        (URL | {"endpoint_header": ("X-A: sk-hunter2",)}, "endpoint", "endpoint_header", "looks like a secret"),
+        (URL | {"endpoint_header": (f"X-A: {'hunter2' * 6}",)}, "endpoint", "endpoint_header", "looks like a secret"),
+        (URL | {"endpoint_header": ("X-A:env:not a name",)}, "endpoint", "endpoint_header", "X-A: expected NAME:VALUE"),
+        (URL | {"endpoint_key_header": "hunter2: x"}, "endpoint", "endpoint_key_header", "such as api-key"),
+        (URL | {"endpoint_client_key": Path("k.pem")}, "endpoint", "endpoint_client_key", "--client_certificate"),
+        (URL | {"endpoint_ca_file": Path("c.pem")}, "endpoint", "endpoint_ca_file", "only applies to a URL with https"),
+        ({"endpoint_ca_file": Path("ca.pem")}, "vllm", "endpoint_ca_file", "only applies to --backend=endpoint"),
         ({"endpoint": "http://h/v1"}, "scripted", "endpoint", "only applies to --backend=endpoint, not to 'scripted'"),
         ({"max_in_flight": 8}, "onnxruntime", "max_in_flight", "only for backends that answer prompts: "),
     ],
@@ -58,7 +77,36 @@ def test_a_run_that_asks_a_server_finds_it_where_openais_clients_do(
 def test_a_wrong_input_is_named_with_what_is_allowed(given: dict, backend: str, name: str, words: str) -> None:
     problems = PromptSettings(**given).problems(backend)
     assert list(problems) == [name]
-    assert words in problems[name]
+    assert words in problems[name] and "hunter2" not in problems[name]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("X-Team: perf", ("X-Team", "value", "perf")),
+        ("X-Url:http://a:1/b", ("X-Url", "value", "http://a:1/b")),
+        ("api-key:env:AZURE_KEY", ("api-key", "env", "AZURE_KEY")),
+        ("Authorization: file:~/key.txt", ("Authorization", "file", "~/key.txt")),
+    ],
+)
+def test_a_header_has_a_value_or_the_source_of_a_secret(text: str, found: tuple[str, str, str]) -> None:
+    source = parse_header(text)
+    assert (source.name, source.kind, source.text) == found
+
+
+def test_run_json_has_sources_of_secrets_and_no_key_that_is_not_given() -> None:
+    given = PromptSettings(
+        endpoint="https://host/v1",
+        endpoint_header=("api-key:env:K", "X: 1"),
+        endpoint_ca_file=Path("/ca.pem"),
+        endpoint_key_header="k",
+    )
+    written = given.as_json("endpoint")
+    assert written is not None
+    assert written["endpoint"] == {
+        "url": "https://host/v1", "model": None, "api": None, "key_variable": None, "key_header": "k",
+        "headers": ["api-key:env:K", "X: 1"], "ca_file": "/ca.pem",
+    }  # fmt: skip
 
 
 def test_a_key_is_never_shown() -> None:

@@ -108,12 +108,13 @@ def flags_of(part: str) -> dict[str, str]:
 
 
 class Stub:
-    """The server. seen: bodies of the requests for text, the latest 1,000; headers: of the latest request. pages:
+    """seen: bodies of the requests for text, the latest 1,000; headers, query: of the latest request. pages:
     of metrics that were requested."""
 
     def __init__(self, keep: bool = True) -> None:
         self.seen: list[dict[str, Any]] = []
         self.headers: dict[str, str] = {}
+        self.query = ""
         self.asked: Counter[str] = Counter()
         self.connections = 0
         self.open_now = self.open_peak = 0
@@ -143,7 +144,8 @@ class Stub:
         method, path, _ = head[0].split(" ")
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:])}
         raw = await reader.readexactly(int(headers.get("content-length", 0)))
-        self.headers = headers if self.keep else {}
+        path, _, query = path.partition("?")
+        self.headers, self.query = (headers, query) if self.keep else ({}, "")
         part, _, call = path.partition("/v1") if "/v1" in path else path.rpartition("/")
         part = part.strip("/")
         flags = flags_of(part)

@@ -17,13 +17,14 @@ import socket
 import ssl
 import urllib.request
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 from urllib.parse import unquote, urlsplit
 
-from crowdperf.kit.server_address import is_loopback
+from crowdperf.call.server_access import AccessProblem, Credentials, context_of, credentials_of
+from crowdperf.kit.server_address import call_url, is_loopback
 from crowdperf.rules.names import printable
-from crowdperf.rules.prompt_settings import DEFAULT_KEY_VARIABLE, WITH_MESSAGES, has_messages
+from crowdperf.rules.prompt_settings import DEFAULT_KEY_VARIABLE, WITH_MESSAGES, AccessSettings, has_messages
 
 MODELS = "/models"
 NO_LIST = (404, 405, 501)
@@ -31,9 +32,6 @@ NO_LIST = (404, 405, 501)
 _MAX_SHOWN = 10
 _CONNECT_S, _ANSWER_S = 5.0, 10.0
 _LARGEST_BYTES = 8 << 20
-_HIDDEN = "***"
-_SHOWN_KEY_CHARACTERS = 8
-"""So many characters in a row of a key, in any case, are hidden like the whole key."""
 
 STATUS_WORDS = {
     400: "the server refused the request (400)",
@@ -54,7 +52,7 @@ STATUS_WORDS = {
 Response: TypeAlias = "tuple[int, http.client.HTTPMessage, bytes]"
 """Status, headers and body."""
 
-START_HINT = "start the server, wait until it is ready, and check host and port: curl {}/models"
+START_HINT = "start the server, wait until it is ready, and check host and port: curl {}"
 KIND_HINT = "check that the URL belongs to a server with OpenAI's API, and check the server's log"
 
 
@@ -64,28 +62,6 @@ class ServerProblem(Exception):
     def __init__(self, asked: str, found: str, hint: str) -> None:
         super().__init__(f"the endpoint cannot be used: request {asked}: {found}")
         self.hint = hint
-
-
-def folded(text: str) -> str:
-    """Return the text in small letters, each in its place: keys are ASCII."""
-    return text.translate({code: code + 32 for code in range(ord("A"), ord("Z") + 1)})
-
-
-def without_key(text: str, key: str | None) -> str:
-    """Return `text` without an API key, and without parts of it, in capitals or not."""
-    if not key:
-        return text
-    secret = folded(key)
-    size = min(_SHOWN_KEY_CHARACTERS, len(secret))
-    parts = {secret[start : start + size] for start in range(len(secret) - size + 1)}
-    line, shown, place = folded(text), [], 0
-    while place < len(line):
-        end = place
-        while line[end : end + size] in parts:
-            end += 1
-        shown.append(_HIDDEN if end > place else text[place])
-        place = end + size - 1 if end > place else place + 1
-    return "".join(shown)
 
 
 def one_line(text: str) -> str:
@@ -183,7 +159,9 @@ def model_word(name: str) -> str:
     return f"--endpoint_model={shlex.quote(one_line(name))}"
 
 
-CERTIFICATE_HINT = "point to the CA bundle of its authority: export SSL_CERT_FILE=FILE.pem"
+CERTIFICATE_HINT = "point to the CA bundle of its authority: --ca_file=FILE.pem, or export SSL_CERT_FILE=FILE.pem"
+_CLIENT_ALERTS = ("CERTIFICATE_REQUIRED", "ALERT_BAD_CERTIFICATE", "ALERT_UNKNOWN_CA", "ALERT_HANDSHAKE_FAILURE")
+"""Parts of OpenSSL's reasons if the server wants another certificate of the client, or any (sslerr.h of 3.0)."""
 _OTHER_NAME = (62, 64)
 """OpenSSL's X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH (x509_vfy.h of 3.0)."""
 
@@ -211,11 +189,16 @@ def connection_words(
 ) -> tuple[str, str]:
     """Return why no answer came from the server at `url`, and what to try. waited_s: at most, for a connection."""
     parts = urlsplit(url)
-    host, start = parts.netloc, START_HINT.format(url)
+    host, start = parts.netloc, START_HINT.format(call_url(url, MODELS))
     if isinstance(error, socket.gaierror):
         return f"the host name in {host} does not resolve (DNS)", start
     if isinstance(error, ssl.SSLCertVerificationError):
         return certificate_words(error, host)
+    if isinstance(error, ssl.SSLEOFError) or any(
+        word in (getattr(error, "reason", "") or "") for word in _CLIENT_ALERTS
+    ):
+        found = f"{host} ended the TLS handshake: {getattr(error, 'reason', '') or error}"
+        return f"{found}. It may require a certificate of its clients", "give it with --client_certificate=FILE.pem"
     if isinstance(error, ssl.SSLError):
         return f"no TLS connection to {host}: {error.reason or error}. Use http:// for a server without TLS", KIND_HINT
     if isinstance(error, TimeoutError):
@@ -244,13 +227,14 @@ def key_on_proxy_words(url: str) -> tuple[str, str]:
     )
 
 
-def _direct(url: str) -> http.client.HTTPConnection:
+def _direct(url: str, context: ssl.SSLContext | None) -> http.client.HTTPConnection:
     parts = urlsplit(url)
-    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-    return kind(parts.hostname or "", parts.port, timeout=_CONNECT_S)
+    if parts.scheme == "https":
+        return http.client.HTTPSConnection(parts.hostname or "", parts.port, timeout=_CONNECT_S, context=context)
+    return http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_CONNECT_S)
 
 
-def _through(proxy: str, url: str) -> tuple[http.client.HTTPConnection, dict[str, str]]:
+def _through(proxy: str, url: str, context: ssl.SSLContext | None) -> tuple[http.client.HTTPConnection, dict[str, str]]:
     """Return an open connection to a proxy, for a tunnel to a URL with https, and the headers for the proxy. Raises
     _ProxyProblem."""
     parts, through = urlsplit(url), urlsplit(proxy if "://" in proxy else f"http://{proxy}")
@@ -259,9 +243,10 @@ def _through(proxy: str, url: str) -> tuple[http.client.HTTPConnection, dict[str
     if through.username:
         login = f"{unquote(through.username)}:{unquote(through.password or '')}"
         headers["Proxy-Authorization"] = f"Basic {base64.b64encode(login.encode()).decode()}"
-    kind = http.client.HTTPSConnection if is_tunnel else http.client.HTTPConnection
-    connection = kind(through.hostname or "", through.port or 80, timeout=_CONNECT_S)
+    place = through.hostname or "", through.port or 80
+    connection = http.client.HTTPConnection(*place, timeout=_CONNECT_S)
     if is_tunnel:
+        connection = http.client.HTTPSConnection(*place, timeout=_CONNECT_S, context=context)
         connection.set_tunnel(parts.hostname or "", parts.port or http.client.HTTPS_PORT, headers)
     try:
         connection.connect()
@@ -276,22 +261,24 @@ def _through(proxy: str, url: str) -> tuple[http.client.HTTPConnection, dict[str
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A server that is asked, with the key that it gets."""
+    """A server that is asked, with the headers and certificates that it gets. variable: has the key, if any."""
 
     url: str
-    key: str | None
+    credentials: Credentials
     variable: str | None
+    context: ssl.SSLContext | None
 
     def problem(self, call: str, found: str, hint: str) -> ServerProblem:
-        return ServerProblem(call, without_key(one_line(found), self.key)[:400], without_key(hint, self.key))
+        hidden = self.credentials.hidden_in
+        return ServerProblem(call, hidden(one_line(found))[:400], hidden(hint))
 
     def answer(self, call: str, path: str, body: bytes | None = None) -> Response | None:
         """Return status, headers and body of an answer, or None if the server is slow. Raises ServerProblem."""
         parts, proxy = urlsplit(self.url), proxy_of(self.url)
-        if proxy and self.key is not None and parts.scheme == "http":
+        if proxy and self.credentials.is_given and parts.scheme == "http":
             raise self.problem(call, *key_on_proxy_words(self.url))
         try:
-            return _answer(self.url + path, self.key, body, proxy)
+            return _answer(call_url(self.url, path), self, body, proxy)
         except _ProxyProblem as error:
             hint = _PROXY_HINT.format(parts.scheme.upper(), parts.hostname)
             raise self.problem(call, str(error), hint) from None
@@ -305,18 +292,39 @@ class _Asked:
         status, headers, body = answer
         parts, location = urlsplit(self.url), headers.get("Location")
         words = refusal_words(status, body_text(body), None if location is None else shown_url(location))
-        hint = refusal_hint(status, f"{parts.scheme}://{parts.netloc}", self.variable if self.key else None)
+        hint = refusal_hint(
+            status, f"{parts.scheme}://{parts.netloc}", self.variable if self.credentials.is_given else None
+        )
         return self.problem(call, words, hint)
 
 
+_OPEN = AccessSettings()
+_API_CALLS: Mapping[str, tuple[str, dict[str, Any]]] = {
+    "completions": ("/completions", {"prompt": "a"}),
+    "chat": ("/chat/completions", {"messages": [{"role": "user", "content": "a"}]}),
+}
+"""The path of each API, and a prompt for it."""
+
+
+def _asked(url: str, access: AccessSettings, call: str) -> _Asked:
+    """Return the server with what it requires of clients. Raises ServerProblem."""
+    try:
+        context = context_of(access) if url.startswith("https:") else None
+        return _Asked(url.rstrip("/"), credentials_of(access), access.key_variable, context)
+    except AccessProblem as error:
+        raise ServerProblem(call, str(error), error.hint) from None
+
+
 @functools.lru_cache(maxsize=8)
-def look(url: str, model: str | None, variable: str | None, chat_hint: str = "") -> None:
-    """Request the models of the server at `url` (up to and with /v1), once per process. variable: of the environment,
-    with the API key. chat_hint: the fix for a server that only has chats, if the benchmark needs /completions (the
-    server is then asked for one token). Raises ServerProblem for every problem that would end any run: no server,
-    another path, no key, an unknown model. A slow server is not a problem."""
-    key = (os.environ.get(variable, "").strip() or None) if variable else None
-    server, call = _Asked(url.rstrip("/"), key, variable), "for the models (GET /models)"
+def look(
+    url: str, model: str | None, access: AccessSettings = _OPEN, apis: tuple[str, ...] = (), hint: str = ""
+) -> None:
+    """Request the models of the server at `url` (up to and with /v1), once per process, and one token by the first of
+    `apis` (completions, chat) that it has. hint: the fix for a server that has none of them. Raises ServerProblem for
+    every problem that would end any run: no server, another path, no key, an unknown model. A slow server is not a
+    problem."""
+    call = "for the models (GET /models)"
+    server = _asked(url, access, call)
     answer = server.answer(call, MODELS)
     if answer is None:
         return
@@ -331,43 +339,49 @@ def look(url: str, model: str | None, variable: str | None, chat_hint: str = "")
         except (ValueError, RecursionError):
             raise server.problem(call, f"something that is not JSON: {body_text(body)}", KIND_HINT) from None
         name = choose_model(listed_models(content), model)
-    if chat_hint:
-        call, asked = "for a token (POST /completions)", {"model": name, "prompt": "a", "max_tokens": 1}
-        answer = server.answer(call, "/completions", json.dumps(asked).encode())
-        if answer is not None and answer[0] in NO_LIST:
-            raise server.problem(call, refusal_words(answer[0], body_text(answer[2]), None), chat_hint)
+    for api in apis:
+        path, prompt = _API_CALLS[api]
+        call = f"for a token (POST {path})"
+        answer = server.answer(call, path, json.dumps({"model": name, "max_tokens": 1, **prompt}).encode())
+        if answer is None or answer[0] not in NO_LIST:
+            return
+    if apis and answer is not None:
+        raise server.problem(call, refusal_words(answer[0], body_text(answer[2]), None), hint)
 
 
-def look_for_run(url: str, model: str, variable: str, benchmark: str) -> None:
-    """Check the server that a run is to measure. model: its name at the server, "" for the only one. variable: of the
-    API key, "" for the usual one if that is set. benchmark: "" if it is not known yet. Raises ServerProblem."""
-    if not variable and DEFAULT_KEY_VARIABLE in os.environ:
-        variable = DEFAULT_KEY_VARIABLE
-    needs_more = benchmark and not has_messages(benchmark)
-    chat_hint = f"use a server with /completions. {WITH_MESSAGES}" if needs_more else ""
-    look(url, model or None, variable or None, chat_hint)
+def look_for_run(url: str, model: str, access: AccessSettings, benchmark: str, api: str = "") -> None:
+    """Check the server that a run is to measure. model: its name at the server, "" for the only one. access: without a
+    variable for the API key the usual one counts if it is set. benchmark, api: "" if not known yet. Raises
+    ServerProblem."""
+    if not access.key_variable and DEFAULT_KEY_VARIABLE in os.environ:
+        access = replace(access, key_variable=DEFAULT_KEY_VARIABLE)
+    if benchmark and not has_messages(benchmark):
+        look(url, model or None, access, ("completions",), f"use a server with /completions. {WITH_MESSAGES}")
+    else:
+        apis = (api,) if api else ("completions", "chat")
+        hint = "omit --endpoint_api, or use a server with this API" if api else KIND_HINT
+        look(url, model or None, access, apis if benchmark else (), hint if benchmark else "")
 
 
 _SLOW = "connected, but no answer yet"
 
 
-def _answer(url: str, key: str | None, body: bytes | None, proxy: str | None) -> Response:
+def _answer(url: str, server: _Asked, body: bytes | None, proxy: str | None) -> Response:
     """Return status, headers and body of a GET, or of a POST of JSON. Raises OSError, http.client.HTTPException and
     _ProxyProblem."""
     parts, more = urlsplit(url), dict[str, str]()
     if proxy is None:
-        connection = _direct(url)
+        connection = _direct(url, server.context)
     else:
-        connection, more = _through(proxy, url)
-    target = url if proxy is not None and parts.scheme == "http" else parts.path
+        connection, more = _through(proxy, url, server.context)
+    own = parts.path + (f"?{parts.query}" if parts.query else "")
+    target = url if proxy is not None and parts.scheme == "http" else own
     try:
         if connection.sock is None:
             connection.connect()
         if connection.sock is not None:
             connection.sock.settimeout(_ANSWER_S)
-        headers = {"Accept-Encoding": "identity", "User-Agent": "crowdperf", **more}
-        if key is not None and key.isascii() and key.isprintable():
-            headers["Authorization"] = f"Bearer {key}"
+        headers = {"Accept-Encoding": "identity", "User-Agent": "crowdperf", **more, **server.credentials.headers()}
         if body is not None:
             headers["Content-Type"] = "application/json"
         try:
@@ -380,9 +394,8 @@ def _answer(url: str, key: str | None, body: bytes | None, proxy: str | None) ->
         connection.close()
 
 
-def answer_at(url: str, path: str, variable: str | None) -> tuple[int, bytes] | None:
-    """Return status and body of GET for a path behind a URL, or None if the server is slow. variable: of the
-    environment, with the API key. Raises ServerProblem."""
-    key = (os.environ.get(variable, "").strip() or None) if variable else None
-    answer = _Asked(url, key, variable).answer(f"for {path} (GET)", path)
+def answer_at(url: str, path: str, access: AccessSettings) -> tuple[int, bytes] | None:
+    """Return status and body of GET for a path behind a URL, or None if the server is slow. Raises ServerProblem."""
+    call = f"for {path} (GET)"
+    answer = _asked(url, access, call).answer(call, path)
     return None if answer is None else (answer[0], answer[2])

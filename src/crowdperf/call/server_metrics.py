@@ -1,6 +1,6 @@
 """What a server says of itself during a run: its metrics, once a second, and its configuration.
 
-A separate process asks (`python -m crowdperf.call.server_metrics`, with {"url": ..., "key_variable": ...} as input), so
+A separate process asks (`python -m crowdperf.call.server_metrics`, with the URL and AccessSettings as input), so
 that neither a large page nor a server that hangs disturbs the client. It prints one JSON object per line. `summary`
 reads them after the run.
 
@@ -28,6 +28,7 @@ from urllib.parse import urlsplit
 from crowdperf.call.model_server import ServerProblem, answer_at
 from crowdperf.logs.answer_metrics import NO_ANSWER
 from crowdperf.rules.names import printable
+from crowdperf.rules.prompt_settings import AccessSettings
 
 INTERVAL_S = 1.0
 _TRIES = 3
@@ -161,8 +162,8 @@ def _increase(rows: list[dict[str, Any]], name: str) -> float | None:
 class _Server:
     """The server that is asked. bases: URLs without a path of the API, the nearest first."""
 
-    def __init__(self, url: str, variable: str | None) -> None:
-        self._variable = variable
+    def __init__(self, url: str, access: AccessSettings) -> None:
+        self._access = access
         parts = urlsplit(url)
         root = f"{parts.scheme}://{parts.netloc}"
         self.bases = tuple(dict.fromkeys((url.rstrip("/").removesuffix("/v1"), root)))
@@ -171,7 +172,7 @@ class _Server:
     def _page(self, base: str, path: str) -> tuple[str, str]:
         """Return the text of a page, "" for none, and why."""
         try:
-            answer = answer_at(base, path, self._variable)
+            answer = answer_at(base, path, self._access)
         except (ServerProblem, OSError, http.client.HTTPException) as error:
             return "", "no connection" if isinstance(error, ServerProblem) else type(error).__name__
         if answer is None:
@@ -229,7 +230,9 @@ def answers(server: _Server) -> Iterator[dict[str, Any]]:
 def main() -> None:
     """Ask until this process is ended."""
     given = json.load(sys.stdin)
-    for answer in answers(_Server(given["url"], given["key_variable"])):
+    access = {name: given.get(name) for name in AccessSettings.INPUTS}
+    server = _Server(given["url"], AccessSettings(**{**access, "headers": tuple(access["headers"] or ())}))
+    for answer in answers(server):
         print(json.dumps(answer), flush=True)
 
 

@@ -120,7 +120,7 @@ def _words(error: Exception, url: str) -> str:
     if isinstance(error, OSError | http.client.HTTPException):
         found, hint = connection_words(error, f"{url}/v1", _WAIT_S)
     else:
-        found, hint = str(error) or type(error).__name__, START_HINT.format(f"{url}/v1")
+        found, hint = str(error) or type(error).__name__, START_HINT.format(f"{url}/v1/models")
     return printable(f"{found}. {hint}")
 
 

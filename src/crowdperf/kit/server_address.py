@@ -1,7 +1,7 @@
 """Reads the address of a server as a user gives it: http or https, a host, an optional port. Pure."""
 
 import ipaddress
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 
 def server_parts(url: str) -> SplitResult | None:
@@ -12,6 +12,12 @@ def server_parts(url: str) -> SplitResult | None:
     except ValueError:  # a port that is not a number or above 65535, an IPv6 address without its bracket
         return None
     return parts if is_server else None
+
+
+def call_url(url: str, path: str) -> str:
+    """Return the URL of a call: `path` behind that of the server, before its query."""
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(path=parts.path.rstrip("/") + path))
 
 
 def without_login(url: str) -> str:

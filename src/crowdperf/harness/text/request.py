@@ -4,20 +4,31 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from crowdperf.kit.records import COUNT, MAY_BE_MISSING, POSITIVE, URL, filled_text, one_of
-from crowdperf.rules.prompt_settings import APIS
+from crowdperf.kit.records import COUNT, MAY_BE_MISSING, POSITIVE, TEXTS, URL, filled_text, one_of
+from crowdperf.rules.prompt_settings import APIS, AccessSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
     """A server that speaks OpenAI's API. url: up to and with /v1. api: "completions" (takes tokens where the server
     does) or "chat"; None: the probe finds out. model: the name that the server knows; None: its only one. key_variable:
-    the environment variable that holds the API key; the key itself is nowhere else."""
+    the environment variable that holds the API key; the key itself is nowhere else. The others are those of
+    AccessSettings."""
 
     url: Annotated[str, URL]
     model: Annotated[str | None, filled_text("the name of a model")] = None
     api: Annotated[str | None, one_of(APIS)] = None
     key_variable: Annotated[str | None, filled_text("the name of an environment variable")] = None
+    key_header: Annotated[str | None, filled_text("the name of a header")] = None
+    headers: Annotated[tuple[str, ...], TEXTS] = ()
+    ca_file: Annotated[str | None, filled_text("a PEM file")] = None
+    client_certificate: Annotated[str | None, filled_text("a PEM file")] = None
+    client_key: Annotated[str | None, filled_text("a PEM file")] = None
+
+    @property
+    def access(self) -> AccessSettings:
+        """How the server lets the client in."""
+        return AccessSettings(**{name: getattr(self, name) for name in AccessSettings.INPUTS})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

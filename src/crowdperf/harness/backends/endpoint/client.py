@@ -252,7 +252,10 @@ class Client:
         found = self._heads.get((method, path, accept))
         if found is None:
             target = urlsplit(path).path if "://" in path else self._base_path + path
-            start = self.pool.request_head(method, quote(target, safe="/%:@!$&'()*+,;=~"))
+            target = quote(target, safe="/%:@!$&'()*+,;=~")
+            if self.address.query and "://" not in path:
+                target += f"?{self.address.query}"
+            start = self.pool.request_head(method, target)
             fields = {
                 "Accept": accept, "Accept-Encoding": "identity", "User-Agent": "crowdperf",
                 **self.address.key.headers(), "Content-Type": _WHOLE,

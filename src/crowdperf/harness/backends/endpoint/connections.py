@@ -264,7 +264,7 @@ class Pool:
         self.left_open: dict[Connection, None] = {}
         self._address, self._connect_s, self._most_left_open = address, connect_s, most_left_open
         self._host, self._port, self._is_tls = _parts(address.url)
-        self._context = ssl.create_default_context() if self._is_tls else None
+        self._context = address.context
         self._idle: list[Connection] = []
         self._all: set[Connection] = set()
         self._known_good = ""

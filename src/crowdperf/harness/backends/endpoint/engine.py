@@ -8,6 +8,7 @@ thread only hands requests out to them, and the listener gets what they tell (`c
 import asyncio
 import concurrent.futures
 import contextlib
+import dataclasses
 import importlib.metadata
 import os
 import sys
@@ -34,6 +35,7 @@ from crowdperf.harness.text.engine import EngineRequest, Listener, Request
 from crowdperf.harness.text.tokenizer import FILE, Tokenizer, open_tokenizer
 from crowdperf.kit.records import Problem
 from crowdperf.logs.run_log import Json
+from crowdperf.rules.prompt_settings import AccessSettings
 
 _CLOSE_S = 8.0
 _OPEN_S = 2400.0
@@ -96,11 +98,11 @@ class EndpointEngine:
         self._arrived: deque[Request] = deque()
         self._is_closed = False
         self._used_s = 0.0
-        self._key_variable: str | None = None
+        self._access = AccessSettings()
 
     def probe(self, question: Question, tokenizer: Path | None) -> None:
         """Probe the server before the run. tokenizer: the folder with it. Raises HarnessError."""
-        self._key_variable = question.endpoint.key_variable
+        self._access = question.endpoint.access
         self._probed = self._loop.result(self._open(question), _OPEN_S)
         fleet = self._fleet
         if fleet is None:
@@ -115,9 +117,9 @@ class EndpointEngine:
         return await Prober(self._client, question).probe()
 
     @property
-    def server(self) -> Mapping[str, str | None]:
+    def server(self) -> Mapping[str, object]:
         """What the watch of the server's metrics needs to ask it."""
-        return {"url": self._client.address.url, "key_variable": self._key_variable}
+        return {"url": self._client.address.url, **dataclasses.asdict(self._access)}
 
     def start(self, listener: Listener) -> None:
         """Report to `listener` from now on, with all counts at zero."""
@@ -178,12 +180,13 @@ class EndpointEngine:
         sampling[probed.form.limit] = {"value": probed.form.max_tokens, "origin": "benchmark", "accepted": True}
         address = self._client.address
         return {
-            "endpoint": {"value": address.url, "origin": "user"},
+            "endpoint": {"value": address.shown_url, "origin": "user"},
             "model": {"value": address.plain(probed.form.model), "origin": "probe"},
             "api": {"value": probed.form.path.lstrip("/"), "origin": "probe"},
             "prompt": {"value": probed.form.prompt, "origin": "probe"},
             "streamed": {"value": probed.form.is_streamed, "origin": "probe"},
             "has_key": {"value": address.key.is_given, "origin": "user"},
+            "headers": {"value": list(address.key.names), "origin": "user"},
             "has_proxy": {"value": address.proxy is not None, "origin": "environment"},
             **self._settings.record(),
             "token_counts": {

@@ -73,7 +73,7 @@ class OwnServerEngine:
         self._server, self._client, self._settings = server, client, settings
 
     @property
-    def server(self) -> Mapping[str, str | None]:
+    def server(self) -> Mapping[str, object]:
         """What the watch of the server's metrics needs to ask it."""
         return self._client.server
 

@@ -58,6 +58,7 @@ from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.text.engine import Prompt
 from crowdperf.harness.text.request import Endpoint
 from crowdperf.harness.text.tokenizer import Tokenizer
+from crowdperf.kit.server_address import call_url
 from crowdperf.rules.prompt_settings import WITH_MESSAGES
 from crowdperf.rules.record import Sampling
 
@@ -125,7 +126,7 @@ def hint_for(error: BaseException, address: Address, variable: str | None) -> st
     if (untrusted := certificate_error(error)) is not None:
         return certificate_words(untrusted, address.shown_host)[1]
     if isinstance(error, NoConnection):
-        return START_HINT.format(address.url)
+        return START_HINT.format(call_url(address.shown_url, MODELS))
     return KIND_HINT
 
 
