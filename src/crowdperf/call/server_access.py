@@ -1,4 +1,4 @@
-"""What a server requires of its clients besides a URL: keys, headers, certificates. Standard library only.
+"""Keys, headers and certificates that a server requires of its clients. Standard library only.
 
 Secrets come from environment variables or files, and never from the command line. They are sent in headers to the URL's
 host, and no text form of anything here shows them.
