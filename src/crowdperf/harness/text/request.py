@@ -19,11 +19,11 @@ class Endpoint:
     model: Annotated[str | None, filled_text("the name of a model")] = None
     api: Annotated[str | None, one_of(APIS)] = None
     key_variable: Annotated[str | None, filled_text("the name of an environment variable")] = None
-    key_header: Annotated[str | None, filled_text("the name of a header")] = None
-    headers: Annotated[tuple[str, ...], TEXTS] = ()
-    ca_file: Annotated[str | None, filled_text("a PEM file")] = None
-    client_certificate: Annotated[str | None, filled_text("a PEM file")] = None
-    client_key: Annotated[str | None, filled_text("a PEM file")] = None
+    key_header: Annotated[str | None, filled_text("the name of a header"), MAY_BE_MISSING] = None
+    headers: Annotated[tuple[str, ...], TEXTS, MAY_BE_MISSING] = ()
+    ca_file: Annotated[str | None, filled_text("a PEM file"), MAY_BE_MISSING] = None
+    client_certificate: Annotated[str | None, filled_text("a PEM file"), MAY_BE_MISSING] = None
+    client_key: Annotated[str | None, filled_text("a PEM file"), MAY_BE_MISSING] = None
 
     @property
     def access(self) -> AccessSettings:
