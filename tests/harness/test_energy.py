@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 from fake_nvml import FakeCudaDriver, FakePynvml, Gpu
-from harness_support import need, request
+from harness_support import need, request, run_harness
 
 from crowdperf.harness.runner.config import KnownNames, parse_run_config
 from crowdperf.harness.runner.loadgen_run import energy_watch
-from crowdperf.harness.runner.run import perform, read_config
 from crowdperf.harness.watch import energy, nvml
 from crowdperf.harness.watch.energy import EnergyWatch, NoEnergy, PowerCommand, Sources, energy_between, watts_of
 from crowdperf.logs.efficiency import Work
@@ -256,15 +255,14 @@ def test_the_counters_of_this_machine_count_where_it_is_what_is_measured(changes
     assert (watched._sources.is_local, watched._sources.command) == (is_local, command)
 
 
-def test_a_run_has_energy_and_cost_per_sample(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(energy, "POWERCAP", tmp_path / "none")
-    monkeypatch.chdir(tmp_path)
+def test_a_run_has_energy_and_cost_per_sample(tmp_path: Path) -> None:
     dataset = tmp_path / "digits"
     content = request(dataset_path=str(dataset), output_dir=str(tmp_path / "out"), min_duration_ms=400)
     content |= {"power_command": list(STEADY_METER), "price_per_hour": 3.6}
     write_digits(dataset)
-    (tmp_path / "run.json").write_text(json.dumps(content))
-    result = perform(read_config(tmp_path / "run.json"))
+    ended = run_harness(tmp_path, content)
+    assert ended.code == 0, ended.stderr
+    result = ended.result
     found, cost = result["energy"], result["cost"]
     assert result["valid"] and found["problems"] == []
     assert found["mean_w"] == pytest.approx(42.0) and found["seconds"] == pytest.approx(result["duration_s"])
