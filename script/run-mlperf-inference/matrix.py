@@ -13,7 +13,7 @@ from crowdperf.data.language_models import LanguageModel, backends_for, chosen_p
 from crowdperf.rules.app_names import PRECISION_ALIASES, AppNames
 from crowdperf.rules.backends import BACKENDS, default_backend, default_precision, misfit, simulated
 from crowdperf.rules.benchmarks import RECORDS, model_of, record_of
-from crowdperf.rules.names import TARGETS, ExecutionMode, Mode, Scenario
+from crowdperf.rules.names import TARGETS, ExecutionMode, Mode, Scenario, counted
 from crowdperf.rules.prompt_settings import PROMPT_INPUTS, URL, PromptSettings
 from crowdperf.rules.query_counts import LONGEST_TEST_S, fewest_queries
 from crowdperf.rules.record import OwnModel
@@ -123,6 +123,11 @@ class RunSpec(Workload):
             "target_latency_ms": self.target_latency_ms,
         }
         return {name: str(value) for name, value in given.items() if value is not None}
+
+    @property
+    def is_search(self) -> bool:
+        """Whether LoadGen runs several times to find the target, for a time that only the harness can tell."""
+        return self.options.get("find") == "yes"
 
     @property
     def min_duration_s(self) -> float:
@@ -397,6 +402,10 @@ def describe(specs: tuple[RunSpec, ...]) -> str:
     """The list of runs that a user sees before the first one starts."""
     if not specs:
         return "no LoadGen runs left"
+    if all(spec.is_search for spec in specs):
+        searches = [f"{spec.model} {spec.backend} {spec.device} {spec.scenario.value}" for spec in specs]
+        return "\n".join([f"{counted(len(specs), 'search', 'searches')} for a target:",
+                          *(f"  {number}. {what}" for number, what in enumerate(searches, start=1))])  # fmt: skip
     total_s = sum(spec.min_duration_s for spec in specs)
     count = f"{len(specs)} LoadGen {'run' if len(specs) == 1 else 'runs'}"
     lines = [f"{count}, at least {_seconds(total_s)} of measuring in all:"]

@@ -23,8 +23,8 @@ def _more_s(spec: RunSpec, seconds: float) -> float:
 
 
 def least_s(spec: RunSpec) -> float:
-    """The least duration of a run; an accuracy run has none."""
-    return spec.min_duration_s if spec.mode is Mode.PERFORMANCE else 0.0
+    """The least duration of a run; an accuracy run and a search for a target have none."""
+    return spec.min_duration_s if spec.mode is Mode.PERFORMANCE and not spec.is_search else 0.0
 
 
 def left_text(left: Sequence[RunSpec], took: Sequence[Took]) -> str:
@@ -39,7 +39,9 @@ def left_text(left: Sequence[RunSpec], took: Sequence[Took]) -> str:
 
 def took_text(took: Sequence[Took], measured_s: float, total_s: float) -> str:
     """How long finished runs took, next to what was announced: "2 runs took 21 s, 8 s of it measuring (announced: at
-    least 2 s)"."""
+    least 2 s)". What a search measured is not known: "1 search took 48 s"."""
+    if all(one.spec.is_search for one in took):
+        return f"{counted(len(took), 'search', 'searches')} took {duration_text(total_s)}"
     planned_s = sum(least_s(one.spec) for one in took)
     announced = f" (announced: at least {duration_text(planned_s)})" if planned_s else ""
     return (

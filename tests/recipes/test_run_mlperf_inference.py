@@ -249,6 +249,15 @@ def test_the_list_of_runs_tells_how_long_they_take_at_least():
     assert len(lines) == 9
 
 
+def test_a_search_is_announced_as_one_without_a_duration():
+    specs = matrix.matrix(config(CM_MLPERF_RUN_FIND="yes", CM_MLPERF_LOADGEN_SCENARIO="Offline,Server"))
+    assert matrix.describe(specs).splitlines() == [
+        "2 searches for a target:", "  1. digits onnxruntime cpu Offline", "  2. digits onnxruntime cpu Server"
+    ]  # fmt: skip
+    assert remaining.left_text(specs, []) == ""
+    assert remaining.took_text([remaining.Took(specs[0], 48.0)], 4.0, 48.0) == "1 search took 48 s"
+
+
 @pytest.mark.parametrize(
     ("env", "line"),
     [
