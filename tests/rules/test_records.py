@@ -157,6 +157,12 @@ def test_a_backends_record_is_whole(name: str) -> None:
     assert record.is_text or record.is_default == (name == "onnxruntime")
 
 
+def test_tensorrt_for_onnxruntime_is_of_the_major_release_that_its_provider_is_linked_against() -> None:
+    (package,) = (one for one in BACKENDS["onnxruntime_tensorrt"].packages if one.name == "tensorrt")
+    major = [int(limit.partition(".")[0]) for limit in (package.version_min, package.version_max)]
+    assert major == [10, 10]  # libonnxruntime_providers_tensorrt.so of 1.31.1 needs libnvinfer.so.10
+
+
 def test_at_most_one_backend_that_answers_prompts_is_the_default() -> None:
     assert len([name for name, record in BACKENDS.items() if record.is_text and record.is_default]) <= 1
 
