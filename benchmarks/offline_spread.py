@@ -1,5 +1,5 @@
-"""Whether the harness adds to the spread of Offline: a bare onnxruntime loop and Offline runs of the harness in turn, each
-a process of its own, compared by the CPU time of a sample.
+"""Whether the harness adds to the spread of Offline: a bare onnxruntime loop and Offline runs of the harness in turn,
+each a process of its own, compared by the CPU time of a sample.
 
     .venv-harness/bin/python benchmarks/offline_spread.py [--pairs 10] [--seconds 2] [--batch 32]
 
@@ -10,6 +10,7 @@ largest less smallest, in percent of the median; "deviation": standard deviation
 """
 
 import argparse
+import itertools
 import json
 import os
 import statistics
@@ -69,9 +70,12 @@ def through_harness(folder: Path, model: Path, dataset: Path, seconds: float, ba
         "dataset_path": str(dataset), "min_duration_ms": round(1000 * seconds), "min_query_count": 1,
         "batch_size": batch, "instances": cores, "threads": cores, "target_qps": SAMPLES_PER_SECOND,
     }  # fmt: skip
-    result = run_harness(folder, request)
-    part = result["load"]["mean_process_cpu_percent"] / 100.0
-    return float(1e6 * part * result["duration_s"] / result["samples_per_query"])
+    run_harness(folder, request)
+    load = json.loads((folder / "load.json").read_text())
+    time_s, percent, answered = map(load["columns"].index, ("time_s", "process_cpu_percent", "answered"))
+    rows = load["rows"]
+    spent_s = sum(now[percent] / 100.0 * (now[time_s] - before[time_s]) for before, now in itertools.pairwise(rows))
+    return float(1e6 * spent_s / (rows[-1][answered] - rows[0][answered]))
 
 
 def row(name: str, values: Sequence[float]) -> str:

@@ -407,8 +407,8 @@ def describe(specs: tuple[RunSpec, ...]) -> str:
         return "\n".join([f"{counted(len(specs), 'search', 'searches')} for a target:",
                           *(f"  {number}. {what}" for number, what in enumerate(searches, start=1))])  # fmt: skip
     total_s = sum(spec.min_duration_s for spec in specs)
-    count = f"{len(specs)} LoadGen {'run' if len(specs) == 1 else 'runs'}"
-    lines = [f"{count}, at least {_seconds(total_s)} of measuring in all:"]
+    measured = f", at least {_seconds(total_s)} of measuring in all" if total_s else ""
+    lines = [f"{counted(len(specs), 'LoadGen run')}{measured}:"]
     for number, spec in enumerate(specs, start=1):
         length = f"at least {_seconds(spec.min_duration_s)}" if spec.mode is Mode.PERFORMANCE else "every sample once"
         if spec.mode is Mode.PERFORMANCE and spec.scenario.is_server and spec.target_qps:

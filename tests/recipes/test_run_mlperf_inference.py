@@ -247,6 +247,8 @@ def test_the_list_of_runs_tells_how_long_they_take_at_least():
     assert lines[0] == "8 LoadGen runs, at least 2400 s of measuring in all:"
     assert lines[1] == "  1. digits onnxruntime cpu SingleStream performance: at least 600 s"
     assert len(lines) == 9
+    accuracy = [spec for spec in specs if spec.mode is Mode.ACCURACY]
+    assert matrix.describe(tuple(accuracy)).splitlines()[0] == "4 LoadGen runs:", "how long they take is not known"
 
 
 def test_a_search_is_announced_as_one_without_a_duration():
