@@ -1,6 +1,7 @@
 """The pytorch backend: answers as the module does, on any instance, in fp32 and bf16; refuses what it cannot do."""
 
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import harness_support
 import numpy as np
@@ -12,6 +13,7 @@ from crowdperf.harness.backends.pytorch import backend
 from crowdperf.harness.base import torch_cuda
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.base.tensors import NetworkSpec, TensorSpec
+from crowdperf.harness.runner import components
 from crowdperf.harness.watch import processor
 from crowdperf.models import make_model as makemodel
 from crowdperf.models.make_model import ModelRequest
@@ -177,3 +179,16 @@ def test_a_network_that_overflows_in_fp16_computes_in_fp32():
     found = {name: [one.precision_in(asked) for asked in ("fp32", "fp16", "bf16")] for name, one in networks.items()}
     assert found["image"] == ["fp32", "fp32", "bf16"]
     assert found["texts"] == found["step"] == ["fp32", "fp16", "bf16"]
+
+
+def test_a_run_opens_each_network_in_the_type_that_it_can_compute_in(folder):
+    from crowdperf.benchmarks.stable_diffusion_xl.model import _FULL, _networks
+
+    parts = SimpleNamespace(
+        model=SimpleNamespace(networks=_networks(_FULL)),
+        facts=SimpleNamespace(files={}),
+        backend=SimpleNamespace(open_backend=lambda asked: (asked.network.name, asked.precision)),
+        config=SimpleNamespace(precision="fp16"),
+    )
+    opened = dict(components._open_backends(parts, backend_request("image", None)))
+    assert opened == {"texts": "fp16", "step": "fp16", "image": "fp32"}, "the decoder overflows: black pictures"
