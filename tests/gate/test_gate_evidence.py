@@ -29,6 +29,7 @@ from changes import (
     replace,
     value,
 )
+from forgeries_of_chance import COUNTS, numbers
 from gate_support import refusing_rules, trees, verdict  # noqa: F401
 from mutations_of_runs import figures, listed_twice, second_system
 from tree_builder import OPEN_MODEL
@@ -109,6 +110,11 @@ def zipped(content: str) -> bytes:
 def twice(name: str, key: str, text: str) -> Change:
     """One name with two values."""
     return edit(name, rf'"{key}":', f'"{key}": {json.dumps(text)}, "{key}":')
+
+
+def counted_less(responses: int) -> Change:
+    """A verdict of TEST01 that counts fewer responses than LoadGen logs."""
+    return numbers(f"{C_MODEL}/SingleStream/TEST01/verify_accuracy.txt", COUNTS, lambda found: found - responses)
 
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -196,11 +202,14 @@ HONEST: dict[str, tuple[str, set[str], Change]] = {
     "Cyrillic letters that look Latin": ("open", {"SYS-015"}, field(O_SYSTEM, "system_name", "NVIDI\u0410 box")),
     "a hyphen that does not break": ("open", set(), field(O_SYSTEM, "system_name", "B200\u2011SXM")),
     "a built-in GPU that nobody counts": ("open", {"SYS-015"}, field(O_SYSTEM, "accelerator_model_name", "Arc 140T")),
+    "a whole log in a copy of the accuracy run": ("closed", set(), put(
+        f"{C_ACC}/SAVE/mlperf_log_accuracy.json", "[\n" + "x" * 2_000_000)),
     "a link to a folder of sources": ("open", {"FILE-003"}, lambda root: (
         root / OPEN / "src/link").symlink_to(OPEN_MODEL, target_is_directory=True)),
     "one machine under two names": ("closed", {"IDENT-001"}, listed_twice),
     "one machine in two categories": ("closed", {"IDENT-001"}, both(
         listed_twice, field(f"{CLOSED}/systems/box-2.json", "system_type_detail", "edge server"))),
+    "TEST01 counts one response fewer than its log": ("closed", {"TEST-023"}, counted_less(1)),
     "TEST01 was compared with a run before": ("closed", {"TEST-009"}, figures(T01, 30.5, 30.1)),
     "two hashes, of which the checkers take one": ("closed", {"ACC-009"}, edit(
         f"{C_ACC}/accuracy.txt", r"\Z", f"hash={'ab' * 32}\n")),

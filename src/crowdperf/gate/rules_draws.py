@@ -23,7 +23,7 @@ from crowdperf.gate.derivation import (
 from crowdperf.gate.documents import TextFile
 from crowdperf.gate.loadgen_random import MAX_DRAWS, arrival, log_value, logged_count
 from crowdperf.gate.log_view import LogView
-from crowdperf.gate.rulebook import LOADGEN, SINCE, Scope, Violation, rule
+from crowdperf.gate.rulebook import LOADGEN, SINCE, Scope, Severity, Violation, rule
 from crowdperf.gate.rules_testlogs import logged_responses, sampled_share
 from crowdperf.gate.views import ScenarioView, TestView
 from crowdperf.logs.accuracy_log import shown_responses
@@ -88,6 +88,9 @@ def loaded_is_drawn(log: LogView) -> Iterator[Violation]:
 @rule("TEST-023", Scope.TEST, "The responses that a test logged are those that LoadGen chooses.", source=LOADGEN,
       since=SINCE)  # fmt: skip
 def responses_are_chosen(test: TestView) -> Iterator[Violation]:
+    """A verdict of TEST01 that counts one response fewer warns: two submitters' verdicts of Server runs of
+    stable-diffusion-xl do (rounds v4.1 and v5.1: 113 of 114), with the speed of the very run to six digits.
+    """
     log, share = test.run.detail, sampled_share(test.run.detail)
     seed = log.values.get("effective_accuracy_log_rng_seed")
     if share is None or not isinstance(seed, int) or share >= 1.0:
@@ -109,7 +112,9 @@ def responses_are_chosen(test: TestView) -> Iterator[Violation]:
     most = logged_count(int(max(counts)), seed, share * (1 + CLOSE))
     if not least <= logged <= most:
         allowed = f"{least}, by {log.path}" if least == most else f"{least} to {most}, by {log.path}"
-        yield Violation(path=source.path, found=f"{logged} responses", allowed=allowed)
+        is_published = logged == least - 1 and source is not test.responses
+        yield Violation(path=source.path, found=f"{logged} responses", allowed=allowed,
+                        severity=Severity.WARNING if is_published else None)  # fmt: skip
 
 
 @rule("TEST-024", Scope.TEST, "Each response that a test logged is of the sample that was issued under its number.",
