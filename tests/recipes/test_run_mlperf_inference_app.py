@@ -420,6 +420,9 @@ def test_what_is_there_is_not_called_missing():
     assert "  Offline accuracy: made by this run" in lines
     assert needs.Need(Scenario.OFFLINE, "TEST01").place == Path("TEST01/performance/run_1")
     assert needs.Need(Scenario.OFFLINE, Mode.ACCURACY.value).place == Path("accuracy")
+    assert lines[0].startswith("A closed edge submission of retinanet ")
+    open_one = read("accuracy-only", "all-scenarios", "r5.1", model="retinanet", execution_mode="valid", division="open")
+    assert needs.lines(open_one, lambda need: True)[0].startswith("An open edge submission of retinanet ")
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,6 @@ EXCEPTIONS: Mapping[str, str] = {
     "TEST-010": _PART,
     "TEST-011": "TEST06 of twelve results without a logged answer",
     "TEST-013": _CUT,
-    "TEST-023": "one verdict of TEST01 that counts 113 responses where LoadGen logs 114",
 }
 """The actual faults of the refused results of the round, by rule. None of them is allowed by the rules."""
 
