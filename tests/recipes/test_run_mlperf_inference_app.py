@@ -421,8 +421,8 @@ def test_what_is_there_is_not_called_missing():
     assert needs.Need(Scenario.OFFLINE, "TEST01").place == Path("TEST01/performance/run_1")
     assert needs.Need(Scenario.OFFLINE, Mode.ACCURACY.value).place == Path("accuracy")
     assert lines[0].startswith("A closed edge submission of retinanet ")
-    open_one = read("accuracy-only", "all-scenarios", "r5.1", model="retinanet", execution_mode="valid", division="open")
-    assert needs.lines(open_one, lambda need: True)[0].startswith("An open edge submission of retinanet ")
+    in_open = read("accuracy-only", "all-scenarios", "r5.1", model="retinanet", execution_mode="valid", division="open")
+    assert needs.lines(in_open, lambda need: True)[0].startswith("An open edge submission of retinanet ")
 
 
 @pytest.mark.parametrize(
