@@ -301,7 +301,7 @@ def _model_of(values: Any, known: AppNames, problems: Problems) -> str:
 
 
 def _language_model(values: Any, model: str, problems: Problems) -> LanguageModel | None:
-    """What is known of the user's language model; None for any other run, and with a problem for one that cannot be
+    """What is known of the user's language model, None for any other run, and with a problem for one that cannot be
     measured."""
     known = RECORDS.get(model_of(model))
     if known is None or known.generation is None or not known.recipes.is_own or values["model_path"] is None:

@@ -392,7 +392,7 @@ def table_lines(rows: Sequence[Judged], width: int) -> Iterator[str]:
 
 
 def common_start(names: Sequence[str]) -> str:
-    """The common start of several names, up to a slash, a space or an equals sign; empty for one name."""
+    """The common start of several names, up to a slash, a space or an equals sign, empty for one name."""
     first, last = min(names, default=""), max(names, default="")
     pairs = enumerate(zip(first, last))  # noqa: B905
     same = first[: next((at for at, (one, other) in pairs if one != other), len(first))] if first != last else ""

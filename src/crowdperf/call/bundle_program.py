@@ -61,9 +61,9 @@ def oldest_libc(wheels: list[str]) -> tuple[int, int]:
 
 
 def check_machine(manifest: dict[str, Any], here: dict[str, str], libc: str, file: str) -> None:
-    """Raises BundleError where the bundle was made for another machine or Python. Pure.
+    """Raises BundleError if the bundle was made for another machine or Python. Pure.
 
-    `libc` is the version of this machine's glibc, empty where it has another C library.
+    `libc` is the version of this machine's glibc, empty if it has another C library.
     """
     wanted = manifest["machine"]
     for name in ("system", "machine"):
@@ -114,7 +114,7 @@ def read_manifest(bundle: zipfile.ZipFile, file: str) -> tuple[dict[str, Any], s
 
 
 def copy_checked(read: Callable[[int], bytes], name: str, row: dict[str, Any], target: Path | None) -> None:
-    """Copies a file, or only reads it without a target. Raises BundleError where it is not as the manifest says."""
+    """Copies a file, or only reads it without a target. Raises BundleError if it is not as the manifest says."""
     digest, size_bytes = hashlib.sha256(), 0
     out = target.open("xb") if target else None
     try:

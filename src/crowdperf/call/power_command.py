@@ -12,7 +12,7 @@ _SCRIPT = "Write it into a script, and give the script's path"
 
 def power_words(text: str, folder: Path) -> tuple[str, ...]:
     """Return the program, as an absolute path, and its arguments. A relative path counts from `folder`, a name is
-    looked for in PATH. Raises ValueError with the reason where it cannot be started."""
+    looked for in PATH. Raises ValueError with the reason if it cannot be started."""
     try:
         words = shlex.split(text)
     except ValueError as error:

@@ -65,7 +65,7 @@ class GgufFile:
         return str(self.values.get("general.architecture", ""))
 
     def number(self, key: str) -> int | None:
-        """Return a number of the architecture, of one for each layer the largest; None where it is missing."""
+        """Return a number of the architecture, of one for each layer the largest, None if it is missing."""
         found = self.values.get(f"{self.architecture}.{key}")
         found = max(found, default=None) if isinstance(found, tuple) else found
         return found if type(found) is int else None

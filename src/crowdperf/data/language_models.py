@@ -137,7 +137,7 @@ def chosen_precision(model: LanguageModel, backend: str) -> str:
 
 
 def misfits(model: LanguageModel, backend: str, precision: str) -> list[str]:
-    """Return why a backend cannot run the model in a precision, each with what to give; empty where it can."""
+    """Return why a backend cannot run the model in a precision, each with what to give, empty if it can."""
     record = BACKENDS[backend]
     if record.framework != model.framework:
         server = ". To measure a server, omit --model_path" if record.is_remote else ""

@@ -33,7 +33,7 @@ def quantity(value: float | None, digits: int = 4) -> str:
 
 
 def spread_percent(values: Sequence[float]) -> float | None:
-    """Return half the range of some repeats in percent of their median; None for a median of 0."""
+    """Return half the range of some repeats in percent of their median, None for a median of 0."""
     middle = median(values)
     return (max(values) - min(values)) / 2 / abs(middle) * 100 if middle else None
 

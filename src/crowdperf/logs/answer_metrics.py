@@ -70,7 +70,7 @@ METRICS = (
 
 
 def found_of(metric: TextMetric, text: Mapping[str, Any]) -> Any:
-    """Return the value of a metric, a mapping by STATISTICS if it has a spread; None if it was not measured. text: the
+    """Return the value of a metric, a mapping by STATISTICS if it has a spread, None if it was not measured. text: the
     key of a result.json."""
     return next((found for place in metric.places if (found := part(text, *place)) is not None), None)
 

@@ -59,7 +59,7 @@ def _per(total: float | None, count: int | None) -> float | None:
 
 
 def energy_per_work(energy_j: float | None, work: Work) -> dict[str, Json]:
-    """Return the joules per sample and per output token; None where the energy or the count is unknown."""
+    """Return the joules per sample and per output token, None if the energy or the count is unknown."""
     return {
         "j_per_sample": _per(energy_j, work.samples),
         "j_per_output_token": _per(energy_j, work.output_tokens),
@@ -89,7 +89,7 @@ def _text(metric: EfficiencyMetric, value: float) -> str:
 
 
 def efficiency_lines(result: Mapping[str, Any]) -> list[str]:
-    """Return the energy and the cost of a run in words, each with its method; empty without both."""
+    """Return the energy and the cost of a run in words, each with its method, empty without both."""
     found = list(efficiency_values(result))
     groups = {key: ", ".join(_text(*one) for one in found if one[0].place[0] == key) for key in ("energy", "cost")}
     energy, cost = part(result, "energy") or {}, part(result, "cost") or {}
@@ -103,7 +103,7 @@ def efficiency_lines(result: Mapping[str, Any]) -> list[str]:
 
 
 def efficiency_page(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
-    """Return the section of a page as finished HTML; empty without energy and cost.
+    """Return the section of a page as finished HTML, empty without energy and cost.
 
     rows: the name of a run, and its result.json or the part in results.json.
     """

@@ -112,7 +112,7 @@ def read_measurements(run: FoundRun) -> Mapping[str, Any]:
 
 def tree_files(run: FoundRun) -> tuple[Path, ...]:
     """The descriptions of a run in its submission tree: of its system, which may be missing, then of its settings as
-    older trees have them; empty elsewhere."""
+    older trees have them, empty elsewhere."""
     folder = tree_folder(run)
     if folder is None:
         return ()

@@ -88,7 +88,7 @@ def measured_text(text: Mapping[str, Any]) -> str:
 
 def phases_text(text: Mapping[str, Any]) -> str:
     """Return the tokens per second of prompts and of answers as llama-bench names them, mean and standard deviation
-    over answers that were made one at a time; empty where nothing was measured so."""
+    over answers that were made one at a time, empty if nothing was measured so."""
     rows = text.get("phases") or []
     shown = [
         f"{row['name']} {quantity(row['mean'], 4)}" + (f" ± {quantity(row['stddev'], 2)}" if row["stddev"] else "")
@@ -98,7 +98,7 @@ def phases_text(text: Mapping[str, Any]) -> str:
 
 
 def model_text(text: Mapping[str, Any]) -> str:
-    """Return what a language model of the user is; empty for any other."""
+    """Return what a language model of the user is, empty for any other."""
     model = text.get("model") or {}
     if not model.get("architecture"):
         return ""

@@ -255,7 +255,7 @@ def has_repeats(rows: Sequence[Row]) -> bool:
 
 
 def best_of(rows: Sequence[Row]) -> Row | None:
-    """The valid point with the best figure, of several repeats the best median; None where they differ in scenario,
+    """The valid point with the best figure, of several repeats the best median, None if they differ in scenario,
     metric or model, or have several.
 
     A point with a label (test run, own model ...) is no valid result: such ones count where there are no others.

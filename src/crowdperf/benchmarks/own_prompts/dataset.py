@@ -10,7 +10,7 @@ answers:
     {"is_synthetic": false, "max_tokens": 128, "has_fixed_length": false, "longest_prompt": 512,
      "limits": {"ttft_ms": 500.0, "tpot_ms": 50.0}}
 
-longest_prompt: tokens that no prompt exceeds, absent where a server decides.
+longest_prompt: tokens that no prompt exceeds, absent if a server decides.
 """
 
 from __future__ import annotations

@@ -311,7 +311,7 @@ class LoadGenRun:
         return result
 
     def _efficiency(self, work: Work, load: LoadRecord, monitor: Monitor, log: LoadGenLog) -> dict[str, Json]:
-        """Return the keys `energy` and `cost` of result.json, None where nothing is known."""
+        """Return the keys `energy` and `cost` of result.json, None if nothing is known."""
         self.energy.stop()
         begin_s, step_s, price = log.began_local_s - monitor.wall_clock_s, load.clock_step_s, self.config.price_per_hour
         is_set = abs(step_s) > _MAX_CLOCK_STEP_S

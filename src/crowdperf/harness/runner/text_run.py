@@ -82,7 +82,7 @@ _OWN_WORD_S = 30.0
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextParts:
     """The parts of a run, before an engine is opened. digests: of the model's files by name. phases: the rates of
-    answers that are made one at a time, None where several are in flight."""
+    answers that are made one at a time, None if several are in flight."""
 
     config: RunConfig
     can: BackendRecord

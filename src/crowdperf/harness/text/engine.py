@@ -55,7 +55,7 @@ class Prompt:
 class Request:
     """One prompt to answer. number: the harness's own, unique in a run. issued_s: when LoadGen issued it, in seconds of
     time.monotonic(): the limit of a request counts from then. A moment in the future: when it is to be sent, in a trace
-    that is replayed. None where everything is issued at once (Offline, the warm-up): the limit then counts from the
+    that is replayed. None if everything is issued at once (Offline, the warm-up): the limit then counts from the
     start of work, since most of the requests wait by design."""
 
     number: int
@@ -93,7 +93,7 @@ class Answer:
     """A finished answer. tokens: the new ones only; with the end token where the engine gives it. text: what the engine
     or server said, None where it gives tokens only. skipped: pieces of a stream that could not be read: such a run is
     INVALID. counted: how many of the tokens count, where that is fewer than came (a server says that it made fewer).
-    prompt_tokens: of the prompt, as the server counts them. times: None where the engine does not measure them."""
+    prompt_tokens: of the prompt, as the server counts them. times: None if the engine does not measure them."""
 
     tokens: Tokens
     finish: Finish

@@ -29,7 +29,7 @@ class _Phase:
             self.rates.append(tokens / duration_s)
 
     def record(self) -> dict[str, Json] | None:
-        """Return the name, with the length where all have the same, and the rates; None without any."""
+        """Return the name, with the length where all have the same, and the rates, None without any."""
         if not self.rates:
             return None
         count = len(self.rates)
@@ -53,7 +53,7 @@ class Phases:
 
     def add(self, prompt_tokens: int, first_tokens: int, tokens: int, times: AnswerTimes) -> None:
         """Note an answer, unless its pieces are too few to show when its tokens were made: a server holds back bytes
-        that are no whole character yet. prompt_tokens: 0 where they are not known. first_tokens: that came as the
+        that are no whole character yet. prompt_tokens: 0 if they are not known. first_tokens: that came as the
         first."""
         is_streamed = len(times.gaps_s) >= MIN_PIECES_PART * (tokens - first_tokens)
         if times.first_s is not None and is_streamed and tokens > first_tokens:

@@ -89,7 +89,7 @@ class Meter:
     problem: str = ""
 
     def energy_j(self, begin_s: float, end_s: float) -> float | None:
-        """Return the joules of a time, None where there are none."""
+        """Return the joules of a time, None if there are none."""
         if self.problem:
             return None
         try:
@@ -98,7 +98,7 @@ class Meter:
             return None
 
     def why_not(self, begin_s: float, end_s: float) -> str:
-        """Return why a time has no energy; empty where it has."""
+        """Return why a time has no energy, empty if it has."""
         try:
             energy_between(self.readings, begin_s, end_s)
         except NoEnergy as error:
@@ -107,7 +107,7 @@ class Meter:
 
 
 class Package:
-    """The counter of one CPU package. Raises OSError where it cannot be read."""
+    """The counter of one CPU package. Raises OSError if it cannot be read."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self._file = folder / "energy_uj"
@@ -311,7 +311,7 @@ class EnergyWatch:
             meter.readings.append((time.monotonic(), energy_j))
 
     def part(self, begin_s: float, end_s: float, work: Work, *, problem: str = "") -> dict[str, Json] | None:
-        """Return the key `energy` of result.json for a time of the block, with its work; None without any meter.
+        """Return the key `energy` of result.json for a time of the block, with its work, None without any meter.
 
         problem: why the time is not known. The whole is that of the command, else of all counters together.
         """

@@ -242,12 +242,12 @@ class ClientFleet:
 
     @property
     def began_s(self) -> float:
-        """The first request, in s of time.monotonic(); 0 before it."""
+        """The first request, in s of time.monotonic(), 0 before it."""
         return min((began_s for began_s, *_ in self._reports), default=0.0)
 
     @property
     def ended_s(self) -> float:
-        """The last answer, in s of time.monotonic(); 0 before one."""
+        """The last answer, in s of time.monotonic(), 0 before one."""
         return max((ended_s for _, ended_s, *_ in self._reports), default=0.0)
 
     @property

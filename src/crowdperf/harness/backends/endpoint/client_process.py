@@ -61,7 +61,7 @@ class SetUp:
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
-    """Return an event loop: uvloop's where it is installed."""
+    """Return an event loop: uvloop's if it is installed."""
     return cast(asyncio.AbstractEventLoop, (asyncio if uvloop is None else uvloop).new_event_loop())
 
 
