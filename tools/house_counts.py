@@ -1,7 +1,7 @@
 """Counts how the house is built: roots on a path, glue, repetitions, inputs, directions of imports, lines.
 
     .venv-test/bin/python tools/house_counts.py [--checkout=FOLDER] [--json] [--input=batch_timeout_us]
-    .venv-test/bin/python tools/house_counts.py --files    each file, with the kinds of its lines and what it is for
+    .venv-test/bin/python tools/house_counts.py --files    each file, with the kinds of its lines and its purpose
 
 Works on packages that lie in recipe folders and on one package ``src/crowdperf``. Only files are read; what is counted
 stands beside each figure. Lines are all lines of a file.

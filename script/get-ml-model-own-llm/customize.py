@@ -1,4 +1,4 @@
-"""Hooks of get-ml-model-own-llm: write model.json of the user's language model, which stays where it is."""
+"""Hooks of get-ml-model-own-llm: write model.json of the user's language model, which is not moved."""
 
 from pathlib import Path
 

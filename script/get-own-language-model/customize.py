@@ -1,4 +1,4 @@
-"""Hooks of get-own-language-model: read what the user's language model is, or refuse it before anything is installed.
+"""Hooks of get-own-language-model: describe the user's language model, or refuse it before anything is installed.
 
 As a dynamic dependency it runs before the cache is searched, so that another model leads to another entry.
 """

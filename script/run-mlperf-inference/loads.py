@@ -43,7 +43,7 @@ _OF_SWEEPS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What a load sets of a run. scenarios: empty without a load."""
+    """The settings of a run that a load decides. scenarios: empty without a load."""
 
     scenarios: tuple[Scenario, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
@@ -56,7 +56,7 @@ def given(values: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
 
 
 def read_load(values: Mapping[str, Any], *, has_prompts: bool, problems: Problems) -> Load:
-    """The load of the first value. Notes what is wrong with the inputs. has_prompts: the run has the user's prompts."""
+    """The load of the first value. Notes problems of the inputs. has_prompts: the run has the user's prompts."""
     found = given(values)
     if values["trace"] is not None:
         return _replayed(values, has_prompts=has_prompts, problems=problems)
@@ -82,14 +82,14 @@ def read_load(values: Mapping[str, Any], *, has_prompts: bool, problems: Problem
 
 
 def _replayed(values: Mapping[str, Any], *, has_prompts: bool, problems: Problems) -> Load:
-    """The load of a trace. Notes what is wrong with the inputs."""
+    """The load of a trace. Notes problems of the inputs."""
     if not has_prompts:
         problems.note("trace", "only supported for a server without --model. Omit --model")
     return _offline("trace", values, _NOT_WITH_TRACE, problems)
 
 
 def _conversed(values: Mapping[str, Any], problems: Problems) -> Load:
-    """The load of conversations, of which so many go on at once as --concurrency says. Notes what is wrong."""
+    """The load of conversations, of which so many go on at once as --concurrency says. Notes problems."""
     found = values["concurrency"] or ()
     if len(found) > 1:
         problems.note("conversations", "has one --concurrency: give a single number")

@@ -36,7 +36,7 @@ INPUT_OF_SETTING = {
 PLACES = ("output_dir", "user_conf")
 """Settings that only say where something is."""
 LOADS = ("max_in_flight", "input_tokens", "output_tokens", "shape")
-"""Inputs that decide what is measured, and that are not in `run` of result.json."""
+"""Inputs that change the measurement, and that are not in `run` of result.json."""
 ATTACHED_CONF = "user_conf"
 
 Access = Callable[[dict[str, Any]], dict[str, Any]]

@@ -152,7 +152,7 @@ def test_few_repeats_show_only_what_is_far_beyond_their_spread() -> None:
         judged([22.1, 22.6, 23.0], [60.0, 61, 62], **lower),
     )
     assert (near.state, far.state) == ("unknown", "slower")
-    assert "3 repeats are too few to tell it from chance" in near.reason
+    assert "3 repeats are too few to rule out chance" in near.reason
     chance = random.Random(17)
     alarms = 0
     for _ in range(60):

@@ -150,7 +150,7 @@ def _digest_files(folder: str) -> Iterator[str]:
 
 
 def own_files(folder: str) -> Iterator[str]:
-    """The files of a folder, at any depth, that can change what a recipe does."""
+    """The files of a folder, at any depth, that can change the effect of a recipe."""
     with os.scandir(folder) as items:
         for item in items:
             if item.is_dir(follow_symlinks=False):

@@ -129,7 +129,7 @@ def _used(side: Sequence[Quantity]) -> Sequence[Quantity]:
 
 
 def _levels(side: Sequence[Quantity]) -> dict[str, float]:
-    """How much each cause slowed a side down: the median in percent, infinite where the amount is in no percent."""
+    """How much each cause slowed a side down: the median in percent, infinite for an amount without percent."""
     causes = {cause.words for one in side for cause in one.slowed_by}
     return {words: median(_level(one, words) for one in side) for words in causes}
 
@@ -214,7 +214,7 @@ def _corrected(rows: Sequence[Judged], allowed_percent: float) -> list[Judged]:
             found.append(one._replace(state="ok", reason="within the spread of the repeats"))
         elif one.state == "slower" and id(one) in doubtful:
             n = min(len(one.before), len(one.after))
-            why = f"{n} repeats are too few to tell it from chance in {counted(len(tested), 'metric')}"
+            why = f"{n} repeats are too few to rule out chance in {counted(len(tested), 'metric')}"
             found.append(one._replace(state="unknown", reason=why))
         else:
             found.append(_with_doubts(one))

@@ -307,7 +307,7 @@ _API_CALLS: Mapping[str, tuple[str, dict[str, Any]]] = {
 
 
 def _asked(url: str, access: AccessSettings, call: str) -> _Asked:
-    """Return the server with what it requires of clients. Raises ServerProblem."""
+    """Return the server with its requirements. Raises ServerProblem."""
     try:
         context = context_of(access) if url.startswith("https:") else None
         return _Asked(url.rstrip("/"), credentials_of(access), access.key_variable, context)

@@ -1,4 +1,4 @@
-"""What a server says of itself during a run: its metrics, once a second, and its configuration.
+"""The reports of a server about itself during a run: its metrics, once a second, and its configuration.
 
 A separate process asks (`python -m crowdperf.call.server_metrics`, with the URL and AccessSettings as input), so
 that neither a large page nor a server that hangs disturbs the client. It prints one JSON object per line. `summary`
@@ -7,7 +7,7 @@ reads them after the run.
     {"server": "vLLM", "path": "/metrics", "kv_cache": 0.4, "running": 4.0, "waiting": 0.0, "preemptions": 0.0, ...}
     {"failed": "status 503"}                  a question without an answer, after others
     {"absent": "status 404"}                  the server has no known metrics. Nothing more is asked
-    {"configuration": {"version": "0.32.0"}}  what it says of its settings
+    {"configuration": {"version": "0.32.0"}}  its reported settings
 
 Names of metrics, all read 2026-11-28: vLLM docs.vllm.ai/en/v0.32.0/usage/metrics, before 0.10 gpu_cache_usage_perc and
 gpu_prefix_cache_*; SGLang docs.sglang.io/references/production_metrics.html (with --enable-metrics); TensorRT-LLM
@@ -79,7 +79,7 @@ _SETTINGS = frozenset((
     "quantization", "schedule_policy", "speculative_algorithm", "speculative_num_steps", "total_slots", "tp_size",
     "version",
 ))  # fmt: skip
-"""What is recorded of a configuration. Servers also tell keys, paths and host names, which are left out."""
+"""The recorded settings of a configuration. Servers also tell keys, paths and host names, which are left out."""
 _LONGEST_SETTING = 100
 
 
@@ -126,7 +126,7 @@ def safe_settings(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def summary(lines: Iterable[str]) -> dict[str, Any]:
-    """Return what the lines of the process say, for result.json: means and maxima of KV cache, running and waiting
+    """Return the content of the process's lines, for result.json: means and maxima of KV cache, running and waiting
     requests, and what was counted between the first and the last answer. `why`: there are no metrics."""
     rows, failed, absent, settings = [], 0, "", dict[str, Any]()
     for line in lines:
@@ -193,7 +193,7 @@ class _Server:
         return None, why[:_LONGEST_SETTING]
 
     def configuration(self) -> dict[str, Any]:
-        """Return what the server tells of its settings."""
+        """Return the settings that the server reports."""
         found: dict[str, Any] = {}
         for base in self.bases:
             for path in _CONFIG_PATHS:

@@ -72,7 +72,7 @@ class GgufFile:
 
 
 class _Reader:
-    """Reads values one after the other. Raises struct.error where the file ends before."""
+    """Reads values one after the other. Raises struct.error if the file ends before."""
 
     def __init__(self, data: mmap.mmap) -> None:
         self._data, self.place = data, 0
@@ -123,7 +123,7 @@ class _Reader:
 
 
 def read_gguf(path: Path) -> GgufFile:
-    """Return what the header says. Raises DataError for a file that is not GGUF, is truncated, or has no language
+    """Return the header. Raises DataError for a file that is not GGUF, is truncated, or has no language
     model."""
     try:
         with path.open("rb") as file:
@@ -152,7 +152,7 @@ def _other_file(magic: bytes) -> str:
 
 
 def _header(reader: _Reader) -> tuple[GgufFile, int]:
-    """Return what it says, and the bytes that the file needs for its tensors."""
+    """Return the header, and the bytes that the file needs for its tensors."""
     reader.place = len(_MAGIC)
     if (version := reader.take("I")) not in _VERSIONS:
         raise ValueError(f"it has version {version}; supported: {', '.join(map(str, _VERSIONS))}")

@@ -47,7 +47,7 @@ class HuggingFaceFolder:
 
 
 def read_huggingface(folder: Path) -> HuggingFaceFolder:
-    """Return what the folder has. Raises DataError for one that is incomplete or whose model writes no text."""
+    """Describe the folder. Raises DataError for one that is incomplete or whose model writes no text."""
     config = _object(folder / CONFIG)
     names = config.get("architectures") or []
     if not any(str(name).endswith("ForCausalLM") for name in names):
@@ -141,7 +141,7 @@ def _elements(path: Path) -> dict[str, int]:
 
 
 def value_problems(values: Mapping[str, Any], allowed: Mapping[str, Sequence[object]]) -> list[str]:
-    """Return what a model has that a backend cannot run. values: of config.json, or the same of another file. allowed:
+    """Return what a backend cannot run of a model. values: of config.json, or the same of another file. allowed:
     `model_values` of the backend's record."""
     rope = mapping(values.get("rope_parameters") or values.get("rope_scaling"))
     known = {"rope_type": rope.get("rope_type", rope.get("type", "default")), **values}

@@ -1,4 +1,4 @@
-"""Language models that a user brings, whatever their form: what is known of one before anything is installed, and
+"""Language models that a user brings, whatever their form: their properties before anything is installed, and
 which backends can run it. A further form is a reader and a row of `FORMS`.
 """
 
@@ -23,7 +23,7 @@ _PER_PROMPT, _PER_MESSAGE = 512, 64
 class LanguageModel:
     """path: as it was given. framework: as backends name it. quantization: GGUF's name of the type of most weights,
     empty for others. context: tokens of a prompt and its answer together. special: ids of tokens that are not
-    ordinary text. config: the sizes, by the names that config.json has. files: what is measured, by name."""
+    ordinary text. config: the sizes, by the names that config.json has. files: the measured ones, by name."""
 
     path: Path
     framework: str
@@ -39,7 +39,7 @@ class LanguageModel:
 
     @property
     def words(self) -> str:
-        """What it is, for messages."""
+        """Its description, for messages."""
         return FORMS[self.framework].title
 
     @property
@@ -117,19 +117,19 @@ FORMS: Mapping[str, Form] = {
 
 
 def read_language_model(path: Path) -> LanguageModel:
-    """Return what is known of the model at a path: of a folder in Hugging Face's layout, else of a GGUF file. Raises
+    """Return the properties of the model at a path: of a folder in Hugging Face's layout, else of a GGUF file. Raises
     DataError for one that cannot be measured, with what to give."""
     return FORMS["huggingface" if path.is_dir() else "gguf"].read(path)
 
 
 def backends_for(model: LanguageModel) -> list[str]:
-    """Return the backends that read such a model, the one that runs it where none is named first."""
+    """Return the backends that read such a model, the default first."""
     fitting = [name for name, one in BACKENDS.items() if one.is_text and one.framework == model.framework]
     return sorted(fitting, key=lambda name: not BACKENDS[name].is_default)
 
 
 def chosen_precision(model: LanguageModel, backend: str) -> str:
-    """Return the precision of a run where none is named: the file's, or the backend's first if it casts weights to
+    """Return the precision of a run by default: the file's, or the backend's first if it casts weights to
     another type anyway."""
     record = BACKENDS.get(backend)
     known = record.precisions if record is not None else ()

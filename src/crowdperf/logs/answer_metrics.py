@@ -9,13 +9,13 @@ sweeps, comparisons and the store. Pure.
     goodput        answers within all limits (TTFT, TPOT) / duration
 
 ITL and TPOT have nearly the same mean where each piece is one token. ITL shows stalls in the middle of answers, which
-TPOT averages away, and is longer where a piece has several tokens. vllm bench serve has the same ITL, except that it
+TPOT averages away, and is longer if a piece has several tokens. vllm bench serve has the same ITL, except that it
 counts events that were received together one by one (vllm/benchmarks/lib/endpoint_request_func.py 02cfb534); the
 "inter-token latency" of guidellm and aiperf is this TPOT (sources: crowdperf/store/other_tools.py). Goodput is that of
 vllm bench serve --goodput (vllm/benchmarks/serve.py 009e6d4a, read 2026-11-28): the rate of the requests that met every
 limit. DistServe (OSDI 2024), which introduced the word, means the highest rate at which 90 % of the requests do.
 
-TTFT, TPOT and the output rate are LoadGen's where it measured them, and the client's otherwise (Offline).
+TTFT, TPOT and the output rate are LoadGen's if it measured them, and the client's otherwise (Offline).
 """
 
 import math

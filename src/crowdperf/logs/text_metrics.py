@@ -98,7 +98,7 @@ def phases_text(text: Mapping[str, Any]) -> str:
 
 
 def model_text(text: Mapping[str, Any]) -> str:
-    """Return what a language model of the user is, empty for any other."""
+    """Return the description of a language model of the user, empty for any other."""
     model = text.get("model") or {}
     if not model.get("architecture"):
         return ""
@@ -155,7 +155,7 @@ def remarks(text: Mapping[str, Any]) -> list[str]:
 
 
 def _client_remarks(text: Mapping[str, Any], counts: Mapping[str, Any]) -> Iterator[str]:
-    """Yield from where the client's times count, its goodput, and the most requests that were in flight."""
+    """Yield the start of the client's times, its goodput, and the most requests that were in flight."""
     client = text.get("client") or {}
     if trace := text.get("trace"):
         late, prefixes = counts.get("sent_late", 0), ", prompts share prefixes as in the trace" * trace["has_prefixes"]
@@ -183,7 +183,7 @@ def _client_remarks(text: Mapping[str, Any], counts: Mapping[str, Any]) -> Itera
 
 
 def _server_remarks(server: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what the server said of its load and its settings during the run."""
+    """Yield the server's own load and settings during the run."""
     if why := server.get("why"):
         offered = "not known" if why == NO_ANSWER else "not offered"
         yield f"the server's own metrics: {offered} (GET /metrics: {why})"

@@ -63,7 +63,7 @@ def benchmarks_on(backend: str) -> tuple[str, ...]:
 
 
 def default_precision(backend: str) -> str:
-    """Return the precision of a run where none is named: the backend's first."""
+    """Return the precision of a run by default: the backend's first."""
     record = BACKENDS.get(backend)
     return "fp32" if record is None else record.precisions[0]
 

@@ -110,7 +110,7 @@ class AccessSettings:
     client_key: str | None = None
 
     def problems(self) -> dict[str, str]:
-        """Return what is wrong, by the name of the input, without secrets."""
+        """Return the problems, by the name of the input, without secrets."""
         found = {}
         if self.key_variable is not None and not _VARIABLE.fullmatch(self.key_variable):
             words = "not the name of an environment variable (the value is not shown: it may be the key itself)"

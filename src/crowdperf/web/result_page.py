@@ -138,7 +138,7 @@ _HEADLINES = {"tokens per second": "Tokens", "TTFT 99": "TTFT p99", "TPOT 99": "
 
 
 def _facts(one: Result, values: Sequence[float]) -> Pairs:
-    """What stands beside the value. values: of all results of the configuration."""
+    """The label next to the value. values: of all results of the configuration."""
     found: Pairs = [("Kind", one.result.kind)]
     several = repeats_text(values, one.result.unit) if len(values) > 1 else "single result, so the spread is unknown"
     found.append(("Median of this configuration", several))

@@ -17,7 +17,7 @@ from crowdperf.harness.text.tokenizer import FILE, open_tokenizer
 
 
 class OwnLanguageModel(OwnText):
-    """The prompts as tokens too, where the model's folder has a tokenizer."""
+    """The prompts as tokens too, if the model's folder has a tokenizer."""
 
     def __init__(self, facts: ModelFacts) -> None:
         has_tokenizer = facts.folder is not None and (facts.folder / FILE).is_file()

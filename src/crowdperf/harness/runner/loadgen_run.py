@@ -322,7 +322,7 @@ class LoadGenRun:
 
 def energy_watch(config: RunConfig) -> EnergyWatch:
     """Return the meters of a run: none of an accuracy run, a compliance test, or a search. The counters of this machine
-    do not count where a server of another machine is measured."""
+    do not count for a server of another machine."""
     if config.mode is not Mode.PERFORMANCE or config.compliance_test is not None or config.find:
         return EnergyWatch(Sources(is_local=False))
     endpoint = config.text.endpoint if config.text is not None else None

@@ -73,7 +73,7 @@ _PROBES = 3
 _TIMES_FROM = {
     "at once": "send", "after answers": "send", "trace": "trace", "one at a time": "issue", "poisson": "issue",
 }  # fmt: skip
-"""What the client's times of a request count from: its issue by LoadGen, its sending, or its time in the trace."""
+"""The start of the client's times of a request: its issue by LoadGen, its sending, or its time in the trace."""
 
 _OWN_WORD_S = 30.0
 """Additional time for an engine that ends a request by itself, after the request's own limit."""

@@ -57,7 +57,7 @@ def _rule_lines(limits: TokenLimits | None, circumstances: Circumstances) -> dic
 def issued_once(config: RunConfig, requests: int, duration_s: float) -> RunConfig:
     """Return the request of a run in which LoadGen issues each request once, all at once (Offline), so that the client
     can send each at its time in a trace, or after the answer before it in a conversation. duration_s: of the trace.
-    Raises ConfigError for what this decides.
+    Raises ConfigError for settings that this decides.
 
     LoadGen 6.0.17 has no arrivals but its own. Offline has max(min_query_count, 1.1 x duration x rate) samples, here
     the first of them, and the run lasts at least as long as the trace.

@@ -1,4 +1,4 @@
-"""What the client measured of the answers of a run: rates, times by request, the gaps between pieces, and goodput.
+"""The client's measurements of the answers of a run: rates, times by request, the gaps between pieces, and goodput.
 
 crowdperf/logs/answer_metrics.py defines each of them. LoadGen measures the first two times as well, but not in Offline.
 """

@@ -1,4 +1,4 @@
-"""Watches what the measured server says of itself while a test runs: a child process asks, this one only reads what it
+"""Watches the measured server's own reports while a test runs: a child process asks, this one only reads what it
 wrote, after the test."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from crowdperf.logs.run_log import Json
 
 _END_S = 2.0
 _LARGEST_BYTES = 32 << 20
-"""Of what the child wrote: two days of one line a second."""
+"""Of the child's lines: two days of one line a second."""
 
 
 class ServerWatch:

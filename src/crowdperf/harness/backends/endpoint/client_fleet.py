@@ -192,7 +192,7 @@ class ClientFleet:
             self._waiting.clear()
 
     def hear(self, member: _Member, told: Sequence[tuple[int, int, float, Any]]) -> None:
-        """Report what a process told."""
+        """Report the news of a process."""
         listener, now_s = self._listener, time.monotonic()
         for kind, number, told_s, content in told:
             if kind == BROKEN:

@@ -45,13 +45,13 @@ except ImportError:  # asyncio's own loop does the same, slower
 SET_UP, START, ASK = "set up", "start", "ask"
 """Messages to a client process: everything that it needs, counts at zero, requests."""
 FIRST, DONE, FAILED, BROKEN = range(4)
-"""What a client process tells of a request, or of the server (BROKEN)."""
+"""The news of a request, or of the server (BROKEN)."""
 _LENGTH = struct.Struct(">I")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetUp:
-    """What a client process needs. tokenizer: the folder with the tokenizer, None without one. The API key is in the
+    """For a client process. tokenizer: the folder with the tokenizer, None without one. The API key is in the
     environment variable that `endpoint` names."""
 
     endpoint: Endpoint

@@ -118,7 +118,7 @@ class EndpointEngine:
 
     @property
     def server(self) -> Mapping[str, object]:
-        """What the watch of the server's metrics needs to ask it."""
+        """The input of the watch of the server's metrics."""
         return {"url": self._client.address.url, **dataclasses.asdict(self._access)}
 
     def start(self, listener: Listener) -> None:

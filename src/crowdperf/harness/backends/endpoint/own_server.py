@@ -74,7 +74,7 @@ class OwnServerEngine:
 
     @property
     def server(self) -> Mapping[str, object]:
-        """What the watch of the server's metrics needs to ask it."""
+        """The input of the watch of the server's metrics."""
         return self._client.server
 
     def start(self, listener: Listener) -> None:
