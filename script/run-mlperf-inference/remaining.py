@@ -40,11 +40,11 @@ def left_text(left: Sequence[RunSpec], took: Sequence[Took]) -> str:
 def took_text(took: Sequence[Took], measured_s: float, total_s: float) -> str:
     """How long finished runs took, next to what was announced: "2 runs took 21 s, 8 s of it measuring (announced: at
     least 2 s)". What a search measured is not known: "1 search took 48 s"."""
-    if all(one.spec.is_search for one in took):
-        return f"{counted(len(took), 'search', 'searches')} took {duration_text(total_s)}"
+    is_search = all(one.spec.is_search for one in took)
+    count = counted(len(took), *(("search", "searches") if is_search else ("run",)))
+    text = f"{count} took {duration_text(total_s)}"
+    if is_search:
+        return text
     planned_s = sum(least_s(one.spec) for one in took)
     announced = f" (announced: at least {duration_text(planned_s)})" if planned_s else ""
-    return (
-        f"{counted(len(took), 'run')} took {duration_text(total_s)}, {duration_text(measured_s)} of it "
-        f"measuring{announced}"
-    )
+    return f"{text}, {duration_text(measured_s)} of it measuring{announced}"

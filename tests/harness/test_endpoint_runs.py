@@ -120,7 +120,7 @@ def test_padding_and_another_tokenizer_do_not_raise_the_rate_of_a_run(root: Path
 
 def test_a_wrong_endpoint_ends_the_run_before_loadgen(root: Path, url: str) -> None:
     for wrong, code, words in [
-        (f"{url}/v1?key=1", 2, "a URL with a query"),
+        (f"{url}/v1?key=1", 2, "a query with 'key', which may be a secret"),
         (f"{url}/status=401/v1", 1, "the server requires authentication (401)"),
     ]:
         _, ended = run(root, wrong, scenario="Offline")
