@@ -245,28 +245,29 @@ def _targets(base: tuple[str, ...], node: ast.ImportFrom) -> Iterator[tuple[str,
 
 
 def file_rows(house: House) -> Iterator[str]:
-    """A line for each Python file, by folder: all lines, blank ones, those of docstrings and imports, the rest, and the
-    first line of its docstring.
+    """A line for each Python file, by folder: all lines, blank ones outside docstrings, those of docstrings and imports,
+    the rest, and the first line of its docstring.
     """
     yield f"{'lines':>6} {'blank':>6} {'docs':>6} {'import':>6} {'code':>6}  file: purpose"
     for path in house.python("script", "src", "automation", "tests"):
         text = path.read_text(encoding="utf-8")
         tree, lines = ast.parse(text), text.splitlines()
         documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-        spans = {"docs": 0, "import": 0}
-        for node in walk(tree):
+        docs, imports = set[int](), set[int]()
+        for node in ast.walk(tree):
             if isinstance(node, ast.Import | ast.ImportFrom):
-                spans["import"] += _span(node)
+                imports |= _line_numbers(node)
             elif isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
-                spans["docs"] += _span(node.body[0])
-        counts = [len(lines), sum(not line.strip() for line in lines), *spans.values()]
+                docs |= _line_numbers(node.body[0])
+        n_blank = sum(not line.strip() for number, line in enumerate(lines, start=1) if number not in docs)
+        counts = [len(lines), n_blank, len(docs), len(imports)]
         figures = " ".join(f"{count:>6}" for count in [*counts, counts[0] - sum(counts[1:])])
         purpose = (ast.get_docstring(tree) or "").partition("\n")[0]
         yield f"{figures}  {path.relative_to(house.checkout)}: {purpose}"
 
 
-def _span(node: ast.stmt) -> int:
-    return (node.end_lineno or node.lineno) - node.lineno + 1
+def _line_numbers(node: ast.stmt) -> set[int]:
+    return set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
 
 
 def counts_items(checkout: Path, scratch: Path) -> Iterator[tuple[str, Any]]:

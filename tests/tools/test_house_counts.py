@@ -76,3 +76,11 @@ def test_the_counts_of_a_made_house(tmp_path: Path, package: str) -> None:
     }
     assert where["harness"] == {"core <-> text": [1, 2]}
     assert where["tables"] == ["script/run-it/customize.py:3"]
+
+
+def test_a_file_is_listed_with_the_kinds_of_its_lines_and_its_purpose(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "a.py").write_text('"""What a does.\n\nMore."""\n\nimport os\n\nX = os\n', encoding="utf-8")
+    command = [sys.executable, str(CHECKOUT / "tools" / "house_counts.py"), f"--checkout={tmp_path}", "--files"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=True)
+    assert done.stdout.split("\n")[1].split() == ["7", "2", "3", "1", "1", "src/a.py:", "What", "a", "does."]

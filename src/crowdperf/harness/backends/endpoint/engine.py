@@ -8,7 +8,6 @@ thread only hands requests out to them, and the listener gets what they tell (`c
 import asyncio
 import concurrent.futures
 import contextlib
-import dataclasses
 import importlib.metadata
 import os
 import sys
@@ -16,7 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Coroutine, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -119,7 +118,7 @@ class EndpointEngine:
     @property
     def server(self) -> Mapping[str, object]:
         """The input of the watch of the server's metrics."""
-        return {"url": self._client.address.url, **dataclasses.asdict(self._access)}
+        return {"url": self._client.address.url, **asdict(self._access)}
 
     def start(self, listener: Listener) -> None:
         """Report to `listener` from now on, with all counts at zero."""
