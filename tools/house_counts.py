@@ -245,8 +245,8 @@ def _targets(base: tuple[str, ...], node: ast.ImportFrom) -> Iterator[tuple[str,
 
 
 def file_rows(house: House) -> Iterator[str]:
-    """A line for each Python file, by folder: all lines, blank ones outside docstrings, those of docstrings and imports,
-    the rest, and the first line of its docstring.
+    """A line for each Python file, by folder: all lines, blank ones outside docstrings, those of docstrings and
+    imports, the rest, and the first line of its docstring.
     """
     yield f"{'lines':>6} {'blank':>6} {'docs':>6} {'import':>6} {'code':>6}  file: purpose"
     for path in house.python("script", "src", "automation", "tests"):
