@@ -33,7 +33,7 @@ def run_python(
     paths = str(SOURCE)
     done = subprocess.run(
         [python, *arguments],
-        env={**os.environ, "PYTHONPATH": paths, **(environment or {})},
+        env={**os.environ, "PYTHONPATH": paths, "ORT_DISABLE_TELEMETRY": "1", **(environment or {})},
         cwd=folder,
         capture_output=True,
         text=True,

@@ -4,7 +4,6 @@ set -euo pipefail
 
 export PYTHONDONTWRITEBYTECODE=1
 export CUDA_DEVICE_ORDER="${CUDA_DEVICE_ORDER:-PCI_BUS_ID}" # GPU n is nvidia-smi's GPU n; CUDA's own order is by speed
-export ORT_DISABLE_TELEMETRY=1 # onnxruntime 1.31 makes a device id in the user's home and reports use; a benchmark does not
 
 export HARNESS_ENDS_WITH="${CM_TMP_MLPERF_OWNER:-}" # when cm is killed, nobody waits for this run
 

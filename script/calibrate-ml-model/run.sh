@@ -2,7 +2,6 @@
 # Calibrates the model; arguments.txt (written by the hook) has one argument of crowdperf.models.calibrate in each line.
 set -euo pipefail
 
-export ORT_DISABLE_TELEMETRY=1 # onnxruntime 1.31 makes a device id in the user's home and reports use
 
 mapfile -t arguments <arguments.txt
 "${CM_PYTHON_BIN_WITH_PATH}" -B -m crowdperf.models.calibrate "${arguments[@]}"

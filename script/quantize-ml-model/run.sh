@@ -3,7 +3,6 @@
 # one argument of crowdperf.models.quantize in each line.
 set -euo pipefail
 
-export ORT_DISABLE_TELEMETRY=1 # onnxruntime 1.31 makes a device id in the user's home and reports use
 
 mapfile -t arguments <arguments.txt
 if [[ "${CM_QUANTIZE_NEEDS_CALIBRATION}" == "yes" ]]; then

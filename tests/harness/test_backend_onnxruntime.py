@@ -1,6 +1,8 @@
 """The onnxruntime backend: instances and threads give the same answers, states pass through, no silent fallback."""
 
 import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -231,3 +233,14 @@ def test_a_call_on_a_gpu_has_one_binding_and_gives_states_back(folder):
     kept = first["new_state"].numpy().copy()
     call({"ids": ids[:, :2], "state": first["new_state"]})
     np.testing.assert_array_equal(first["new_state"].numpy(), kept)
+
+
+@pytest.mark.parametrize("chosen", [None, "0"], ids=["by default", "where the user wants telemetry"])
+def test_onnxruntime_reports_nothing_and_leaves_no_device_id(tmp_path: Path, chosen: str | None) -> None:
+    keys = ("ORT_DISABLE_TELEMETRY", "ORT_RUNNING_UNIT_TESTS", "CI", "GITHUB_ACTIONS")
+    environment = {key: value for key, value in os.environ.items() if key not in keys}
+    environment |= {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path), "no_proxy": "*"}
+    environment |= {"HTTPS_PROXY": "http://127.0.0.1:9"} | ({"ORT_DISABLE_TELEMETRY": chosen} if chosen else {})
+    code = "import crowdperf.harness.backends.onnxruntime.backend"
+    subprocess.run([sys.executable, "-c", code], cwd=harness_support.SOURCE, env=environment, check=True)
+    assert [path.name for path in tmp_path.rglob("deviceid")] == (["deviceid"] if chosen else [])

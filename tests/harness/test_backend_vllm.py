@@ -123,7 +123,7 @@ def test_the_server_sees_the_cores_it_may_use(tmp_path: Path) -> None:
     )  # fmt: skip
     environment = start.environment(tmp_path)
     assert (environment["VLLM_CPU_OMP_THREADS_BIND"], environment["OMP_NUM_THREADS"]) == ("2,3", "2")
-    assert environment["VLLM_NO_USAGE_STATS"] == "1" and os.fspath(tmp_path) in environment["VLLM_CACHE_ROOT"]
+    assert environment["HF_HUB_OFFLINE"] == "1" and os.fspath(tmp_path) in environment["VLLM_CACHE_ROOT"]
     assert "bfloat16" in start.arguments(1)
 
 

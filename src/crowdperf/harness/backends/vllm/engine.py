@@ -27,8 +27,8 @@ _GPU_IN_FLIGHT = 256
 """Requests at once on GPUs where the user says nothing: vLLM's own default of --max-num-seqs for its server."""
 _GPU_MEMORY_PART = 0.9
 """Of each GPU's memory, what weights and cache may take together: vLLM's own default of --gpu-memory-utilization."""
-_OFFLINE = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
-"""Nothing is reported, and nothing is looked for elsewhere."""
+_OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
+"""Nothing is looked for elsewhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
