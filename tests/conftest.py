@@ -12,11 +12,12 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import crowdperf  # noqa: F401 - switches off telemetry before a test imports onnxruntime
 import engine_package  # noqa: F401 - the engine is importable from here on
 import pytest
 from changed_tests import HARNESS_TESTS
 from harness_libraries import LIBRARIES, need
+
+import crowdperf  # noqa: F401 - switches off telemetry before a test imports onnxruntime
 
 pytest_plugins = ["helpers"]
 
