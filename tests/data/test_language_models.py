@@ -1,6 +1,10 @@
 """What is read of language models without any library, beside what the libraries read."""
 
+import json
+import struct
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import model_files
 import pytest
@@ -9,6 +13,12 @@ from crowdperf.data.errors import DataError
 from crowdperf.data.gguf_file import precision_of, read_gguf
 from crowdperf.data.given_prompts import generated_lengths, generated_rows
 from crowdperf.data.language_models import chosen_precision, files_in, longest_text, misfits, read_language_model
+
+WRONG = (
+    None, 5, -1, 1e400, True, "x", "../x", "a\0b", [], [1], ["x"], [[]], [{}], [None], {}, {"a": 1}, {"id": [1]},
+    [{"id": 10**30}],
+)  # fmt: skip
+INDEX, CHAT, WEIGHTS = "model.safetensors.index.json", "tokenizer_config.json", "model-00001-of-00001.safetensors"
 
 
 def test_a_gguf_file_is_described(tmp_path: Path) -> None:
@@ -83,3 +93,50 @@ def test_a_damaged_header_is_refused_or_read_but_nothing_else(tmp_path: Path, pl
         read_gguf(path)
     except DataError as error:
         assert str(path) in str(error)
+
+
+def places(value: object, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Each place in a JSON value, the value itself first."""
+    yield place
+    inner = value.items() if isinstance(value, dict) else enumerate(value[:3]) if isinstance(value, list) else ()
+    for key, one in list(inner)[:5]:
+        yield from places(one, (*place, key))
+
+
+def with_value(value: Any, place: tuple[Any, ...], other: object) -> Any:
+    """The JSON value with another one at a place."""
+    if not place:
+        return other
+    changed = value.copy()
+    changed[place[0]] = with_value(value[place[0]], place[1:], other)
+    return changed
+
+
+def put(path: Path, value: object, rest: bytes = b"") -> None:
+    """Writes a value as JSON, with the size in front and `rest` behind for a safetensors file."""
+    data = json.dumps(value).encode()
+    path.write_bytes(struct.pack("<Q", len(data)) + data + rest if path.suffix == ".safetensors" else data)
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", INDEX, CHAT, WEIGHTS])
+def test_a_value_of_the_wrong_form_never_ends_in_a_traceback(tmp_path: Path, name: str) -> None:
+    folder = model_files.huggingface(tmp_path / "hf")
+    put(folder / INDEX, {"weight_map": {"w": WEIGHTS}})
+    put(folder / CHAT, {"chat_template": "x"})
+    data = (folder / name).read_bytes()
+    size = 8 + struct.unpack_from("<Q", data)[0] if name == WEIGHTS else len(data)
+    before = json.loads(data[8 if name == WEIGHTS else 0 : size])
+    for place in places(before):
+        for wrong in WRONG:
+            put(folder / name, with_value(before, place, wrong), data[size:])
+            try:
+                read_language_model(folder).ordinary_tokens  # noqa: B018
+            except DataError as error:
+                assert str(folder) in str(error), (place, wrong)
+
+
+def test_an_index_names_files_of_the_folder_only(tmp_path: Path) -> None:
+    folder = model_files.huggingface(tmp_path / "hf")
+    put(folder / INDEX, {"weight_map": {"w": "../model.safetensors"}})
+    with pytest.raises(DataError, match=r"found '\.\./model\.safetensors'; allowed: names of files"):
+        read_language_model(folder)

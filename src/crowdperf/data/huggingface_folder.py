@@ -22,6 +22,8 @@ BESIDE = ("generation_config.json", "tokenizer_config.json", "chat_template.jinj
 _INDEX, _WEIGHTS = "model.safetensors.index.json", "*.safetensors"
 _MAX_HEADER_BYTES = 100_000_000
 """As the library safetensors has it (MAX_HEADER_SIZE of safetensors/src/tensor.rs)."""
+_MAX_TOKENS = 1 << 24
+"""Ids of tokens from here on are not believed. The largest vocabularies have 2^18: this project's choice."""
 _PRECISIONS = {"F32": "fp32", "F16": "fp16", "BF16": "bf16"}
 _HINT = "give the whole folder as on Hugging Face: config.json, *.safetensors, tokenizer.json"
 
@@ -49,7 +51,7 @@ class HuggingFaceFolder:
 def read_huggingface(folder: Path) -> HuggingFaceFolder:
     """Describe the folder. Raises DataError for one that is incomplete or whose model writes no text."""
     config = _object(folder / CONFIG)
-    names = config.get("architectures") or []
+    names = _items(config.get("architectures"))
     if not any(str(name).endswith("ForCausalLM") for name in names):
         shown = ", ".join(map(str, names)) or "nothing"
         message = f"{folder} cannot be measured: architectures in {CONFIG} are {shown}"
@@ -64,8 +66,10 @@ def read_huggingface(folder: Path) -> HuggingFaceFolder:
         counts.update(_elements(path))
     if not counts:
         raise DataError(f"{folder} cannot be measured: its weights are of no type of floating-point numbers", _HINT)
-    added = [int(one["id"]) for one in tokenizer.get("added_tokens") or () if type(mapping(one).get("id")) is int]
-    words = mapping(tokenizer.get("model")).get("vocab") or ()
+    added = [mapping(one).get("id") for one in _items(tokenizer.get("added_tokens"))]
+    added = [number for number in added if type(number) is int and 0 <= number < _MAX_TOKENS]
+    words = mapping(tokenizer.get("model")).get("vocab")
+    words = words if isinstance(words, Mapping) else _items(words)
     return HuggingFaceFolder(
         folder=folder,
         config=config,
@@ -75,6 +79,10 @@ def read_huggingface(folder: Path) -> HuggingFaceFolder:
         special=tuple(sorted(added)),
         has_chat_template=(folder / BESIDE[2]).is_file() or _has_template(folder / BESIDE[1]),
     )
+
+
+def _items(value: object) -> Sequence[Any]:
+    return value if isinstance(value, list) else ()
 
 
 def _has_template(path: Path) -> bool:
@@ -104,6 +112,8 @@ def _weight_files(folder: Path) -> tuple[Path, ...]:
     found = sorted(folder.glob(_WEIGHTS))
     if (folder / _INDEX).is_file():
         listed = sorted({str(name) for name in mapping(_object(folder / _INDEX).get("weight_map")).values()})
+        if outside := [name for name in listed if Path(name).name != name or "\0" in name]:
+            raise DataError(f"{folder / _INDEX} cannot be used: found {outside[0]!r}; allowed: names of files", _HINT)
         if missing := [name for name in listed if not (folder / name).is_file()]:
             shown = ", ".join(missing[:5]) + (", ..." if len(missing) > 5 else "")
             message = f"{folder} is incomplete: {len(missing)} of {len(listed)} files of weights are missing: {shown}"
@@ -134,8 +144,9 @@ def _elements(path: Path) -> dict[str, int]:
         for one in rows:
             if one["dtype"] in _PRECISIONS:
                 counts[_PRECISIONS[one["dtype"]]] += math.prod(one["shape"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        ours = error if isinstance(error, ValueError) else f"its header has an unexpected form ({error})"
+        reason = error.strerror if isinstance(error, OSError) else ours
         raise DataError(f"{path} cannot be used: {reason}", "download the file again") from error
     return dict(counts)
 
