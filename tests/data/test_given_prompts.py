@@ -23,8 +23,8 @@ def prompts_file(folder: Path, *lines: object) -> Path:
 
 
 def test_prompts_are_texts_or_messages(tmp_path: Path) -> None:
-    path = prompts_file(tmp_path, {"prompt": "a"}, "", {"text": "é"}, {"messages": [USER], "id": 3})
-    assert read_prompts(path) == [{"text": "a"}, {"text": "é"}, {"messages": [USER]}]
+    path = prompts_file(tmp_path, {"prompt": "a"}, "", '{"text": "é\u2028\x85"}', {"messages": [USER], "id": 3})
+    assert read_prompts(path) == [{"text": "a"}, {"text": "é\u2028\x85"}, {"messages": [USER]}]
 
 
 @pytest.mark.parametrize(
@@ -34,6 +34,7 @@ def test_prompts_are_texts_or_messages(tmp_path: Path) -> None:
         ("[]", "found list, not an object"),
         ({}, "no prompt and no messages among no keys"),
         ({"prompt": ""}, "no prompt and no messages among prompt"),
+        ({"prompt": "a\ud83d"}, r"the text has \ud83d, half of a character"),
         ({"messages": []}, "no prompt and no messages among messages"),
         ({"messages": [{"role": "me", "content": "x"}]}, "message 1 has no role of system"),
         ({"messages": [USER, {"role": "user", "content": [1]}]}, "message 2 has no role"),
@@ -49,8 +50,8 @@ def test_the_first_wrong_line_is_reported(tmp_path: Path, line: object, reason: 
 def test_other_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "latin").write_bytes(b"\xe9")
     for path, reason in (
-        (tmp_path / "none", "No such file"), (tmp_path, "Is a directory"), (tmp_path / "latin", "not UTF-8"),
-        (prompts_file(tmp_path, ""), "has no prompts"),
+        (tmp_path / "none", "No such file"), (tmp_path, "a folder, allowed: a regular file"),
+        (tmp_path / "latin", "not UTF-8"), (prompts_file(tmp_path, ""), "has no prompts"),
     ):  # fmt: skip
         with pytest.raises(DataError, match=reason):
             read_prompts(path)

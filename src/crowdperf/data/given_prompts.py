@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from crowdperf.data.errors import DataError
+from crowdperf.kit.text_documents import given_text, numbered_lines
 
 PROMPTS_FORM = '{"prompt": "..."} or {"messages": [{"role": "user", "content": "..."}]} on each line'
 CONVERSATIONS_FORM = (
     '{"turns": ["...", "..."]} or {"messages": [{"role": "user", ...}, {"role": "user", ...}]} on each line'
 )
 Row = TypeVar("Row")
+_LARGEST_BYTES = 1 << 30
+"""Of a file of prompts, since all are in memory: this project's choice."""
 _ROLES = ("system", "user", "assistant", "developer", "tool")
 _LIMIT = re.compile(r"(ttft|tpot)\s*[:=]\s*(\d+(?:\.\d+)?)\s*(ms|s)")
 _SLO_FORM = "ttft:500ms,tpot:50ms"
@@ -70,14 +73,12 @@ def _turns(values: Any) -> list[dict[str, Any]]:
 def _read(path: Path, row_of: Callable[[Any], Row], form: str) -> list[Row]:
     """Return what `row_of` makes of each line. Raises DataError naming the first wrong line."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        lines = numbered_lines(given_text(path, _LARGEST_BYTES))
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
         raise DataError(f"--prompts: cannot read {path}: {reason}", f"give a file with {form}") from error
     rows = []
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
+    for number, line in lines:
         try:
             rows.append(row_of(json.loads(line)))
         except (ValueError, RecursionError) as error:
@@ -98,14 +99,22 @@ def _row(values: Any) -> dict[str, Any]:
         raise ValueError("it has turns: add --conversations=yes")
     text = values.get("prompt", values.get("text"))
     if isinstance(text, str) and text:
-        return {"text": text, **more}
+        return {"text": _whole_characters(text), **more}
     messages = values.get("messages")
     if not isinstance(messages, list) or not messages:
         raise ValueError(f"no prompt and no messages among {', '.join(values) or 'no keys'}")
     for place, one in enumerate(messages):
         if not isinstance(one, dict) or one.get("role") not in _ROLES or not isinstance(one.get("content"), str):
             raise ValueError(f"message {place + 1} has no role of {', '.join(_ROLES)} or no content as text")
-    return {"messages": [{"role": one["role"], "content": one["content"]} for one in messages], **more}
+    said = [{"role": one["role"], "content": _whole_characters(one["content"])} for one in messages]
+    return {"messages": said, **more}
+
+
+def _whole_characters(text: str) -> str:
+    """Return the text. Raises ValueError for half of a surrogate pair, which JSON can have but no server reads."""
+    if half := re.search(r"[\ud800-\udfff]", text):
+        raise ValueError(f"the text has \\u{ord(half[0]):04x}, half of a character")
+    return text
 
 
 def parse_lengths(text: str) -> tuple[float, float]:

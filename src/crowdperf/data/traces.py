@@ -21,7 +21,7 @@ from typing import Any
 
 from crowdperf.data.errors import DataError
 from crowdperf.data.given_prompts import WORDS
-from crowdperf.kit.text_documents import given_text
+from crowdperf.kit.text_documents import given_text, numbered_lines
 
 FORM = (
     'JSON lines of Mooncake, {"timestamp": 0, "input_length": 512, "output_length": 64, "hash_ids": [0]}, or CSV of '
@@ -82,10 +82,8 @@ def _whole(values: Mapping[str, Any], name: str) -> int:
     return number
 
 
-def _mooncake(lines: Sequence[str]) -> Iterator[tuple[int, Arrival]]:
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
+def _mooncake(lines: Sequence[tuple[int, str]]) -> Iterator[tuple[int, Arrival]]:
+    for number, line in lines:
         try:
             values = json.loads(line)
             if not isinstance(values, dict):
@@ -131,14 +129,14 @@ def read_trace(path: Path) -> Trace:
     """Return a trace. Raises DataError naming the first wrong line."""
     try:
         text = given_text(path)
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
         raise DataError(f"--trace: cannot read {path}: {reason}", f"give a file with {FORM}") from error
-    lines = text.splitlines()
-    first = next((line for line in lines if line.strip()), "")
+    lines = numbered_lines(text)
+    place, first = lines[0] if lines else (0, "")
     is_azure = set(_AZURE) <= {one.strip() for one in first.split(",")}
     if first and not is_azure and not first.lstrip().startswith("{"):
-        raise DataError(f"--trace: {path}, line {lines.index(first) + 1}: found {first[:60]!r}", f"expected {FORM}")
+        raise DataError(f"--trace: {path}, line {place}: found {first[:60]!r}", f"expected {FORM}")
     try:
         found = [one for _, one in (_azure(text) if is_azure else _mooncake(lines))]
     except (_LineProblem, csv.Error) as error:

@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from crowdperf.kit.text_documents import json_object, mapping, part, utf8_text
+from crowdperf.kit.text_documents import json_object, mapping, numbered_lines, part, utf8_text
 from crowdperf.store import facts
 from crowdperf.store.model import Configuration, Figure, NewResult, System
 from crowdperf.store.result_folders import LeftOut
@@ -262,10 +262,10 @@ def _objects(text: str) -> list[Mapping[str, Any]]:
     try:
         return [json_object(text)]
     except ValueError:
-        lines = [line for line in text.splitlines() if line.strip()]
+        lines = numbered_lines(text)
         if len(lines) < 2:
             raise
-        return [json_object(line) for line in lines]
+        return [json_object(line) for _, line in lines]
 
 
 def _result(one: Measured, run_id: str) -> NewResult | str:
