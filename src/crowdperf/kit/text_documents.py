@@ -74,8 +74,8 @@ def parse_json(text: str) -> Json:
 
 
 def numbered_lines(text: str) -> list[tuple[int, str]]:
-    """Return the lines of a JSON Lines text that are not blank, with their numbers from 1. Only a line feed ends a line:
-    texts in JSON may have other separators, such as U+2028."""
+    """Return the lines of a JSON Lines text that are not blank, with their numbers from 1. Only a line feed ends a
+    line: texts in JSON may have other separators, such as U+2028."""
     return [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
 
 
