@@ -53,6 +53,7 @@ def test_the_key_has_its_own_header_or_is_a_bearer() -> None:
         ({"headers": ("a-key:env:NONE",)}, "the header a-key: the environment variable NONE is not set", "export NONE"),
         ({"headers": ("a-key:env:TWO",)}, "TWO has no value for it: 15 characters", "copy it again"),
         ({"headers": ("a-key:file:/no/such",)}, "cannot read /no/such: No such file", "NAME:file:PATH"),
+        ({"headers": ("a-key:file:/dev/zero",)}, "cannot read /dev/zero: a device, allowed: a", "NAME:file"),
     ],
 )
 def test_a_secret_that_cannot_be_sent_is_said(given: dict[str, Any], words: str, hint: str) -> None:

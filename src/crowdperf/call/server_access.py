@@ -14,11 +14,14 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from crowdperf.kit.text_documents import given_text
 from crowdperf.rules.prompt_settings import BEARER, KEY_VARIABLE, AccessSettings, HeaderSource, parse_header
 
 HIDDEN = "***"
 MIN_SECRET_CHARACTERS = 4
 """A shorter secret cannot be distinguished from ordinary text, so hiding it would damage that text."""
+_LARGEST_SECRET_BYTES = 1 << 16
+"""Of a file with a secret. Servers accept far shorter headers, most of them 8 to 16 KiB."""
 _SHOWN_CHARACTERS = 8
 """So many characters in a row of a secret, in any case, are hidden like the whole secret."""
 
@@ -118,9 +121,9 @@ def _value(source: HeaderSource, environment: Mapping[str, str]) -> str:
             )
         return _checked(value, f"{what}: the environment variable {source.text} has no value for it")
     try:
-        text = Path(source.text).expanduser().read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        text = given_text(Path(source.text).expanduser(), _LARGEST_SECRET_BYTES).strip()
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
         raise AccessProblem(f"{what}: cannot read {source.text}: {why}", "give NAME:file:PATH of a text file") from None
     return _checked(text, f"{what}: {source.text} has no value for it")
 
