@@ -182,7 +182,7 @@ class _Collector:
         self.errors, self.warnings, self.conflicts = _Messages(), _Messages(), _Messages()
         self.doubled, self.falls, self.unflagged = _Messages(), _Messages(), _Messages()
         self.processes: dict[int, None] = {}
-        self.loaded: frozenset[int] = frozenset()
+        self.loaded: set[int] = set()
         self.ends_naturally = False
         self.audit_line: int | None = None
         self.power_end: Json = None

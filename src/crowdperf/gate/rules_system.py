@@ -54,8 +54,8 @@ Definition and Quantization, mlcommons/inference_policies ac93e89c of 2026-07-23
 _SPLIT = re.compile(r"[\s,;:+&|/()\[\]{}'\"]+")
 _NOT_TYPES = frozenset(("", "and", "or", "with", "mixed", "precision", "weights", "activations", "ieee"))
 _QUANTISED = re.compile(
-    r"u?int[1-8](?![0-9])|fp[468](?![0-9])|quanti[sz]|(?<![0-9])[1-8][ -]?bits?\b|\bw[1-8]a[0-9]|\be[1-5]m[0-9]|\bnf4\b"
-    r"|\b[iuf][248]\b|\b(?:bi|te)rnary\b"
+    r"int[1-8](?![0-9])|fp[468](?![0-9])|quanti[sz]|(?<![0-9])[1-8][ -]?bits?\b"
+    r"|\b(?:w[1-8]a[0-9]|e[1-5]m[0-9]|nf4\b|[iuf][248]\b|(?:bi|te)rnary\b)"
 )
 """What `weight_transformations` says of types narrower than 16 bits."""
 _NOT_QUANTISED = re.compile(r"\b(?:no|not|non|without|never)[ -](?:\w+[ -]){0,2}quanti[sz]\w*")
@@ -63,14 +63,13 @@ _NOT_QUANTISED = re.compile(r"\b(?:no|not|non|without|never)[ -](?:\w+[ -]){0,2}
 _CHANGED = re.compile(
     r"\b(?:sparsi(?:ty|fied)|distil\w*|fine-?tun\w*|re-?train\w*|qat|lora"
     r"|quanti[sz]ation[ -]aware|(?:weights?|heads?|channels?|structured|magnitude)[ -]prun\w*"
-    r"|prun\w* (?:[0-9]|weights?|heads?|channels?|layers?))",
-    re.IGNORECASE,
+    r"|prun\w* (?:[0-9]|weights?|heads?|channels?|layers?))"
 )
 """What must not be done to closed weights. No closed result of round v5.1 has such a word. (Sparse embeddings, and
 graphs without nodes that nobody reads, are something else.)"""
 
-_CLAUSE = re.compile(r"^\s*(?:no|none|n/?a|false)\s*,|[.;(]|\b(?:but|except)\b", re.IGNORECASE)
-_DENIAL = re.compile(r"\b(?:no|non|not|none|neither|nor|never|without|false|n/?a)\b|n['\u2019]t\b", re.IGNORECASE)
+_CLAUSE = re.compile(r"^\s*(?:no|none|n/?a|false)\s*,|[.;(]|\b(?:but|except)\b")
+_DENIAL = re.compile(r"\b(?:no|non|not|none|neither|nor|never|without|false|n/?a)\b|n['\u2019]t\b")
 
 _NONE_QUANTISED = re.compile(r"\b(?:no weights were|nothing was) quanti[sz]ed\b", re.IGNORECASE)
 _VARIANT, _OF_MODEL = re.compile(r"-99(?:\.9)?$"), 4
