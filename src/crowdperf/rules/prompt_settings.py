@@ -253,6 +253,8 @@ QUERY_ADVICE = (
 
 def secret_query_name(query: str) -> str:
     """Return the name of the first value in a URL's query that may be a secret. Empty if there is none."""
+    from crowdperf.kit.secret_shapes import is_secret_name  # here, because its patterns take long to compile
+
     names = [name for name, _ in parse_qsl(query, keep_blank_values=True)]
     return next((name for name in names if name.lower() in _SECRET_QUERY or is_secret_name(name)), "")
 
