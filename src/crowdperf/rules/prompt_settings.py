@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 from urllib.parse import parse_qsl
 
-from crowdperf.kit.secret_shapes import is_secret_name
 from crowdperf.kit.server_address import server_parts
 from crowdperf.rules.backends import BACKENDS
 from crowdperf.rules.benchmarks import RECORDS, model_of
