@@ -230,9 +230,10 @@ def test_starts_cover_every_voxel():
 @pytest.mark.parametrize("shape", [(3, 20, 20, 20), (2, 1, 1, 1), (3, 4, 64, 64), (4, 5, 64, 64), (3, 1, 127, 129)])
 def test_classes_are_those_of_argmax_with_ties_to_the_first(shape):
     """Volumes of a part of a block, of whole blocks, and of blocks and a part."""
-    scores = np.random.default_rng(0).integers(0, 3, shape).astype(np.float32)
-    found = unet3d.classes_of(scores)
-    assert found.dtype == np.uint8 and np.array_equal(found, scores.argmax(axis=0).astype(np.uint8))
+    random = np.random.default_rng(0)
+    scores, norm = random.integers(0, 3, shape).astype(np.float32), random.integers(1, 3, shape[1:]).astype(np.float32)
+    found = unet3d.classes_of(scores, norm)
+    assert found.dtype == np.uint8 and np.array_equal(found, (scores / norm).argmax(axis=0).astype(np.uint8))
 
 
 # --- the timed part ---
