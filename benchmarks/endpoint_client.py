@@ -63,13 +63,13 @@ class Load:
 
 
 LOADS = (
-    Load("paced, 1 stream", "20,10", 1, 3),
-    Load("paced, 4 streams", "20,10", 4, 16),
-    Load("paced, 32 streams", "20,40", 32, 64),
-    Load("paced, 1,500 streams", "20,50", 1500, 1500),
+    Load("paced, 1 stream", "20-10", 1, 3),
+    Load("paced, 4 streams", "20-10", 4, 16),
+    Load("paced, 32 streams", "20-40", 32, 64),
+    Load("paced, 1,500 streams", "20-50", 1500, 1500),
     Load("burst, 64 streams", "burst", 64, 400),
     Load("whole, 64 in flight", "burst", 64, 1000, is_whole=True),
-    Load("whole, 1,500 in flight", "20,10", 1500, 3000, is_whole=True),
+    Load("whole, 1,500 in flight", "20-10", 1500, 3000, is_whole=True),
 )
 
 

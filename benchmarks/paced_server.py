@@ -1,13 +1,14 @@
 """A server with OpenAI's API on 127.0.0.1 that paces its answers as a GPU server does, for `endpoint_client.py`.
 
 One thread, epoll, everything written beforehand: a token costs one `send`, so that this is not what is measured. The
-first part of a URL's path gives the pace: `http://127.0.0.1:PORT/20,10/v1` waits 20 ms for the first token and then
+first part of a URL's path gives the pace: `http://127.0.0.1:PORT/20-10/v1` waits 20 ms for the first token and then
 sends one token each 10 ms, each as one event, one chunk of HTTP and one write. `/burst/v1` sends a whole answer in one
 write. Requests with `"stream": false` get one JSON object when the last token is due. The tokens of an answer are
 1, 2, 3 ...
 
 GET .../stats gives {"ttft_ms": [p50, p99], "tpot_ms": [p50, p99], "tokens": n} by this program's clock since the last
-such question.
+such question. GET .../log gives the requests answered since the last such question, in the order of their arrival:
+[asked, first token, last token, tokens], the times in s of CLOCK_MONOTONIC.
 """
 
 import heapq
@@ -71,6 +72,7 @@ class Stream:
     asked_s: float = 0.0
     first_s: float = 0.0
     gap_s: float = 0.0
+    tokens: int = 0
 
 
 class Server:
@@ -88,6 +90,7 @@ class Server:
         self._ttfts_ms: list[float] = []
         self._tpots_ms: list[float] = []
         self._tokens = 0
+        self._log: list[tuple[float, float, float, int]] = []
 
     def run(self) -> None:
         """Serve until standard input is closed."""
@@ -145,26 +148,30 @@ class Server:
         self._answer(stream, head.split(b" ")[1].decode(), rest)
 
     def _answer(self, stream: Stream, path: str, body: bytes) -> None:
-        if path.endswith("/models"):
+        if path.endswith(("/models", "/health")):
             self._send(stream, _json({"object": "list", "data": [{"id": MODEL, "owned_by": "paced"}]}))
         elif path.endswith("/stats"):
             self._send(stream, _json(self._stats()))
+        elif path.endswith("/log"):
+            self._send(stream, _json(sorted(self._log)))
+            self._log = []
         elif not path.endswith("/completions"):
             self._send(stream, _json({"error": {"message": "no such path"}}, b"404 Not Found"))
         else:
             self._begin(stream, path.split("/")[1], json.loads(body))
 
     def _begin(self, stream: Stream, pace: str, asked: dict[str, object]) -> None:
-        count, prompt = int(str(asked["max_tokens"])), len(asked["prompt"])  # type: ignore[arg-type]
+        count, prompt = int(str(asked.get("max_tokens", 16))), len(asked["prompt"])  # type: ignore[arg-type]
         script = self._scripts.setdefault((count, prompt), Script(count, prompt))
-        wait_ms, gap_ms = (0.0, 0.0) if pace == "burst" else map(float, pace.split(","))
+        wait_ms, gap_ms = (0.0, 0.0) if pace == "burst" else map(float, pace.split("-"))
         stream.asked_s, stream.place, stream.gap_s = time.perf_counter(), 0, gap_ms / 1e3
         stream.parts = script.parts
-        if asked["stream"] is False:
+        if not asked.get("stream"):
             stream.parts = [script.whole]
             wait_ms += gap_ms * (count - 1)
         elif pace == "burst":
             stream.parts = [b"".join(script.parts)]
+        stream.tokens = count
         self._tokens += count
         self._wait(stream, stream.asked_s + wait_ms / 1e3)
 
@@ -181,8 +188,10 @@ class Server:
         stream.place += 1
         if stream.place < len(stream.parts):
             self._wait(stream, due_s + stream.gap_s)
-        elif stream.place > 1:
-            self._tpots_ms.append((now_s - stream.first_s) * 1e3 / (stream.place - 1))
+        else:
+            self._log.append((stream.asked_s, stream.first_s, now_s, stream.tokens))
+            if stream.place > 1:
+                self._tpots_ms.append((now_s - stream.first_s) * 1e3 / (stream.place - 1))
 
     def _send(self, stream: Stream, data: bytes) -> None:
         if stream.connection.fileno() < 0:

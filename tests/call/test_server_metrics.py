@@ -105,6 +105,12 @@ def test_a_server_is_asked_while_the_block_lasts(served: tuple[Stub, str]) -> No
     assert "secret" not in json.dumps(found)
 
 
+def test_the_block_begins_when_the_process_has_started(served: tuple[Stub, str]) -> None:
+    with ServerWatch({"url": f"{served[1]}/metrics=hang/v1", "key_variable": None}) as watch:
+        pass
+    assert watch._lines[:1] == ["{}"]
+
+
 def test_a_server_that_hangs_or_is_gone_disturbs_nothing(served: tuple[Stub, str]) -> None:
     stub, url = served
     assert watched(stub, f"{url}/metrics=hang/v1", 1)["why"] == "no answer during the run"

@@ -2,6 +2,7 @@
 measured from."""
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -15,7 +16,7 @@ from crowdperf.harness.runner.settings import Circumstances, Origin, Setting, Wa
 from crowdperf.harness.runner.text_settings import LATENCY_MARGIN, resolve_text
 from crowdperf.harness.runner.text_warmup import Plan, warm_up
 from crowdperf.rules.names import Mode, Scenario
-from crowdperf.rules.record import Generation, Recipes, Record, Sampling, Span, TokenLimits
+from crowdperf.rules.record import Generation, OwnModel, Recipes, Record, Sampling, Span, TokenLimits
 
 GENERATION = Generation(sampling=Sampling(max_tokens=8), longest_prompt=16, server=TokenLimits(ttft_ms=50, tpot_ms=20))
 MEASURED = WarmUp(query_latency_ms=100.0, samples_per_second=40.0)
@@ -32,8 +33,8 @@ def record(*spans: Span) -> Record:
 
 def settings(rules: Record | None = None, generation: Generation = GENERATION, **changes: object):
     known = KnownNames(models=("digits",), backends=("null",))
-    left = dict.fromkeys(("endpoint", "client_processes", "timeout_s", "server"))
-    text = {**left, "max_in_flight": None, "kv_cache_bytes": None}
+    left = dict.fromkeys(("endpoint", "client_processes", "timeout_s", "server", "kv_cache_bytes"))
+    text = {**left, "max_in_flight": changes.pop("max_in_flight", None)}
     config = parse_run_config(json.dumps({**request(**changes), "text": text}), "run.json", known)
     circumstances = Circumstances(rules=rules or record(), user_lines={}, dataset_count=20)
     return resolve_text(config, generation, 2, circumstances, MEASURED)
@@ -61,6 +62,24 @@ def test_a_benchmark_without_token_latencies_keeps_the_limit_of_whole_answers() 
     ).conf_values
     assert values["target_latency"] == 1000.0
     assert "use_token_latencies" not in values
+
+
+@pytest.mark.parametrize(
+    ("is_own", "changes", "queries"),
+    [
+        (True, {"max_in_flight": 64}, 128),
+        (True, {"max_in_flight": 64, "execution_mode": "fast"}, 128),
+        (True, {"max_in_flight": 64, "min_query_count": 5}, 5),
+        (True, {"max_in_flight": 64, "scenario": "SingleStream", "min_query_count": 5}, 5),
+        (True, {}, 1),
+        (False, {"max_in_flight": 64}, 1),
+    ],
+)
+def test_a_given_number_in_flight_is_reached(is_own: bool, changes: dict[str, object], queries: int) -> None:
+    own = replace(
+        record(), recipes=Recipes(dataset="d", model="m", own=OwnModel(inputs=(), needs="--x=1") if is_own else None)
+    )
+    assert settings(own, **{"scenario": "Offline", **changes}).min_query_count.value == queries
 
 
 def test_the_performance_set_is_never_larger_than_the_data_set() -> None:

@@ -4,6 +4,7 @@ A separate process asks (`python -m crowdperf.call.server_metrics`, with the URL
 that neither a large page nor a server that hangs disturbs the client. It prints one JSON object per line. `summary`
 reads them after the run.
 
+    {}                                        the first line: this process has started
     {"server": "vLLM", "path": "/metrics", "kv_cache": 0.4, "running": 4.0, "waiting": 0.0, "preemptions": 0.0, ...}
     {"failed": "status 503"}                  a question without an answer, after others
     {"absent": "status 404"}                  the server has no known metrics. Nothing more is asked
@@ -232,6 +233,7 @@ def main() -> None:
     given = json.load(sys.stdin)
     access = {name: given.get(name) for name in AccessSettings.INPUTS}
     server = _Server(given["url"], AccessSettings(**{**access, "headers": tuple(access["headers"] or ())}))
+    print("{}", flush=True)
     for answer in answers(server):
         print(json.dumps(answer), flush=True)
 

@@ -21,6 +21,9 @@ LATENCY_MARGIN = 1.6
 """LoadGen makes as many queries as last twice the duration at the expected latency, and all of them are issued if
 every sample must be issued equally often. With a longer latency by this factor a run is a quarter longer than its
 minimum, not twice."""
+_WAVES = 2
+"""Requests of a run with a given number in flight, times that number: with fewer it would never be reached, or only at
+the start. This project's choice."""
 
 
 def limits_of(config: RunConfig, generation: Generation) -> TokenLimits | None:
@@ -103,6 +106,11 @@ def resolve_text(
     if config.scenario.is_stream and config.execution_mode is not ExecutionMode.TEST:
         latency_ms *= LATENCY_MARGIN
     settings = resolve(config, shape, circumstances, replace(measured, query_latency_ms=latency_ms))
+    in_flight = None if config.text is None else config.text.max_in_flight
+    if config.scenario is Scenario.OFFLINE and circumstances.rules.recipes.is_own and in_flight is not None:
+        wanted = Setting(_WAVES * in_flight, Origin.RULE)
+        if settings.min_query_count.origin is not Origin.USER and settings.min_query_count.value < wanted.value:
+            settings = replace(settings, min_query_count=wanted)
     if not generation.has_token_latencies:
         return settings
     return replace(
