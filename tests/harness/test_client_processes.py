@@ -14,8 +14,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from stub_openai import Stub, running_stub, write_tokenizer
-from test_endpoint import Listening, asked, assert_right, prompt, run
+from endpoint_client import (  # noqa: F401
+    Listening,
+    asked,
+    assert_right,
+    folder_fixture,
+    prompt,
+    run,
+    server_fixture,
+)  # fmt: skip
+from stub_openai import Stub
 
 from crowdperf.harness.backends.endpoint import engine as engine_module
 from crowdperf.harness.backends.endpoint.client_process import Messages, message, read, written
@@ -25,17 +33,6 @@ from crowdperf.harness.base.errors import ConfigError, HarnessError
 from crowdperf.harness.text.engine import Prompt, Request
 
 KILLS_IN_A_ROUND = 20
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[tuple[Stub, str]]:
-    with running_stub() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tokenizer(tmp_path_factory.mktemp("model"))
 
 
 @contextlib.contextmanager
@@ -171,7 +168,7 @@ def test_a_process_without_requests_that_ends_is_a_problem_and_without_any_proce
 _STARTER = """
 import os, signal, sys
 from pathlib import Path
-from test_endpoint import asked
+from endpoint_client import asked
 from crowdperf.harness.backends.endpoint.engine import open_engine
 engine = open_engine(asked(sys.argv[1], Path(sys.argv[2]), client_processes=2))
 print(*engine._fleet.pids(), flush=True)

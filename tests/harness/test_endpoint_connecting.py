@@ -6,12 +6,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from endpoint_client import asked, assert_right, run
 from stub_openai import running_stub, write_tokenizer
-from test_endpoint import asked, assert_right, open_engine, run
 
 from crowdperf.harness.backends.endpoint import connections
 from crowdperf.harness.backends.endpoint.address import parse_address
 from crowdperf.harness.backends.endpoint.connections import FEWEST, MOST, ConnectWindow, Pool
+from crowdperf.harness.backends.endpoint.engine import open_engine
 from crowdperf.harness.text.request import Endpoint
 
 

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 from certificates import HOST, authority
-from stub_openai import Stub, running_stub, write_tokenizer
-from test_endpoint import SECRET, asked, assert_right, open_engine, run
+from endpoint_client import SECRET, asked, assert_right, folder_fixture, run  # noqa: F401
+from stub_openai import Stub, running_stub
 
+from crowdperf.harness.backends.endpoint.engine import open_engine
 from crowdperf.harness.base.errors import HarnessError
 
 
@@ -75,11 +76,6 @@ def running(relay: Relay, host: str = "127.0.0.1", context: ssl.SSLContext | Non
 def stub() -> Iterator[tuple[Stub, int]]:
     with running_stub() as (found, url):
         yield found, int(url.rpartition(":")[2])
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tokenizer(tmp_path_factory.mktemp("model"))
 
 
 @pytest.fixture

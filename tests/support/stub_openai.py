@@ -266,7 +266,10 @@ class _Answer:
         if ask.is_set("json"):
             _respond(ask.writer, 200, json.dumps({"choices": [{"text": " w1"}]}).encode())
             return True
-        if ask.is_set("whole") or (ask.body.get("stream") is False and not ask.is_set("always")):
+        is_whole = ask.is_set("whole")
+        if is_whole and ask.is_set("ttft_ms"):
+            await asyncio.sleep(ask.number("ttft_ms") / 1e3)
+        if is_whole or (ask.body.get("stream") is False and not ask.is_set("always")):
             self._whole()
             return True
         coding = "Content-Encoding: gzip\r\n" if ask.is_set("gzip") else ""
