@@ -23,7 +23,7 @@ from crowdperf.sweeps.definition import SweepError
 from crowdperf.sweeps.executor import ExecutorError
 from crowdperf.sweeps.executors import KIND, LOCAL
 from crowdperf.sweeps.folder import State
-from crowdperf.sweeps.planning import Plan, plan_json, plan_text, with_earlier
+from crowdperf.sweeps.planning import Plan, plan_json, plan_text, run_order, with_earlier
 from crowdperf.sweeps.report import Report, read_report
 from crowdperf.sweeps.slurm import SlurmExecutor
 from crowdperf.sweeps.states import status
@@ -121,7 +121,7 @@ def carry_out(i: dict[str, Any], call: Call, made: Plan, found: dict[str, Any]) 
     facts = Facts(name=made.name, digest=made.digest, made_utc="", command=shown, recipe=made.recipe)
     report = Report(call.folder, facts, points, call.settings)
     work = sweep.Sweep(call.folder, call.executor, call.conduct, report.write, commands.say, collecting_job(call))
-    ids = [point.id for point in made.points]
+    ids = run_order(made.points)
     states = work.run(ids)
     rows = report.rows(states)
     i["env"]["CM_MLPERF_SWEEP_PATH"] = str(call.folder.path)

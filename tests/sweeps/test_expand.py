@@ -8,6 +8,7 @@ import pytest
 from crowdperf.sweeps.choice import Choice, parse_where
 from crowdperf.sweeps.definition import SweepError, parse_definition
 from crowdperf.sweeps.expand import Expansion, Point, expand
+from crowdperf.sweeps.planning import run_order
 
 INPUTS = ("model", "batch_size", "precision", "threads", "instances", "scenario", "device", "performance_sample_count")
 HEAD = "format: 1\nname: x\n"
@@ -78,6 +79,7 @@ def test_the_last_key_changes_fastest_and_repeats_follow_each_other() -> None:
         ("2", "3", 1), ("2", "3", 2), ("2", "4", 1), ("2", "4", 2),
     ]  # fmt: skip
     assert found[1].id == f"{found[0].id}-r2"
+    assert run_order(found) == [one.id for one in (*found[::2], *found[1::2])], "each round runs every point once"
 
 
 def test_values_added_to_a_file_leave_earlier_ids_alone_and_another_base_does_not() -> None:

@@ -7,13 +7,14 @@ number of metrics by Holm's method (Scandinavian Journal of Statistics 6, 1979).
 beyond the spread that the results themselves recorded. Without one the answer is unknown.
 
 The causes of slower results (other programs, heat) speak against one verdict only: if A was slowed down more, B may be
-slower than it seems, but never faster. Repeats that were slowed down are left out while 3 others remain.
+slower than it seems, but never faster. With repeats, those that make one side busier than the other are left out, while
+3 of each side remain.
 """
 
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from statistics import median
+from statistics import fmean, median
 from typing import Any, Literal, NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
@@ -33,7 +34,7 @@ project's choice). Two sweeps of the same server with 3 repeats, on a machine at
 all of B worse than all of A by more than 5 %, at up to 2.4 times. A real slowdown of 30 % was at 2 to 16 times
 (2026-11-28)."""
 MAX_LEVEL_DIFFERENCE_PERCENT = 5.0
-"""Percentage points between the medians of a cause on both sides, up to which they count as alike (this project's
+"""Percentage points between the means of a cause on both sides, up to which they count as alike (this project's
 choice, as in interference.py of crowdperf)."""
 MAX_SCORE_LOSS_PERCENT = 1.0
 """How much a score may lose: MLPerf's quality target of most benchmarks is 99 % of the reference."""
@@ -122,33 +123,51 @@ def _state_alone(sides: Sequence[Sequence[Quantity]], worse: float, allowed: flo
     return "ok", ""
 
 
-def _used(side: Sequence[Quantity]) -> Sequence[Quantity]:
-    """The repeats that nothing slowed down, if there are enough of them, else all."""
-    quiet = [one for one in side if not one.slowed_by]
-    return quiet if len(quiet) >= MIN_REPEATS else side
-
-
-def _levels(side: Sequence[Quantity]) -> dict[str, float]:
-    """How much each cause slowed a side down: the median in percent, infinite for an amount without percent."""
-    causes = {cause.words for one in side for cause in one.slowed_by}
-    return {words: median(_level(one, words) for one in side) for words in causes}
-
-
 def _level(one: Quantity, words: str) -> float:
+    """How much a cause slowed a result down: percent, infinite for an amount without percent."""
     found = [math.inf if cause.percent is None else cause.percent for cause in one.slowed_by if cause.words == words]
     return max(found, default=0.0)
 
 
+def _levels(sides: Sequence[Sequence[Quantity]]) -> dict[str, tuple[float, float]]:
+    """How much each cause slowed both sides down: the means of A and of B."""
+    causes = {cause.words for side in sides for one in side for cause in one.slowed_by}
+    first, second = ({words: fmean(_level(one, words) for one in side) for words in causes} for side in sides)
+    return {words: (first[words], second[words]) for words in sorted(causes)}
+
+
+def _difference(levels: tuple[float, float]) -> float:
+    """How much more B was slowed down than A: percentage points, 0 for levels that count as alike."""
+    if math.inf in levels:
+        return math.inf if levels[1] == math.inf else -math.inf
+    difference = levels[1] - levels[0]
+    return difference if abs(difference) > MAX_LEVEL_DIFFERENCE_PERCENT else 0.0
+
+
+def _alike(sides: Sequence[Sequence[Quantity]]) -> Sequence[Sequence[Quantity]]:
+    """The repeats without those that make one side more slowed down than the other, all of them where that leaves
+    fewer than MIN_REPEATS. Only the recorded causes decide, never the values, so that the choice favors no verdict."""
+    kept = [list(side) for side in sides]
+    while differences := {words: found for words, pair in _levels(kept).items() if (found := _difference(pair))}:
+        words = max(differences, key=lambda one: abs(differences[one]))
+        busier = int(differences[words] > 0)
+        if len(kept[busier]) > MIN_REPEATS:
+            kept[busier].remove(max(kept[busier], key=lambda one: _level(one, words)))
+        elif len(kept[1 - busier]) > MIN_REPEATS:
+            kept[1 - busier].remove(min(kept[1 - busier], key=lambda one: _level(one, words)))
+        else:
+            return sides
+    return kept
+
+
 def _doubts(sides: Sequence[Sequence[Quantity]]) -> tuple[str, tuple[State, ...]]:
     """The causes that slowed the sides down, in words, and the verdicts that they speak against."""
-    first, second = map(_levels, sides)
     against: set[State] = set()
-    for words in first.keys() | second.keys():
-        level, other = first.get(words, 0.0), second.get(words, 0.0)
-        if level > other + MAX_LEVEL_DIFFERENCE_PERCENT or level == other == math.inf:
-            against.add("ok")
-        if other > level + MAX_LEVEL_DIFFERENCE_PERCENT or level == other == math.inf:
-            against.add("slower")
+    for levels in _levels(sides).values():
+        if levels == (math.inf, math.inf):
+            against |= {"ok", "slower"}
+        elif difference := _difference(levels):
+            against.add("slower" if difference > 0 else "ok")
     causes = [[str(cause) for one in side for cause in one.slowed_by] for side in sides]
     several = [f"{found[0]}{' and more' if len(set(found)) > 1 else ''} ({letter})"
                for letter, found in zip("AB", causes, strict=True) if found]  # fmt: skip
@@ -174,7 +193,7 @@ def judge(name: str, metric: str, sides: Sequence[Sequence[Quantity]], allowed_p
 def _judge(name: str, metric: str, sides: Sequence[Sequence[Quantity]], allowed_percent: float) -> Judged:
     """The verdict on one metric. One of a test is slower if the test can say so at all: `_corrected` decides."""
     are_repeats = min(map(len, sides)) >= MIN_REPEATS
-    known, used = sides[0][0], [_used(side) if are_repeats else side for side in sides]
+    known, used = sides[0][0], _alike(sides) if are_repeats else sides
     before, after = (tuple(one.value for one in side) for side in used)
     is_more_better = known.higher_is_better is True
     worse = _worse_percent(median(before), median(after), is_more_better)
@@ -191,7 +210,7 @@ def _judge(name: str, metric: str, sides: Sequence[Sequence[Quantity]], allowed_
         reason = f"beyond {allowed_percent:g} %, by chance in {chance:.2g} of cases" if is_slower else ""
     else:
         state, reason = _state_alone(used, worse, allowed_percent)
-    left_out = [f"{len(side) - len(kept)} of {len(side)} repeats of {letter} left out, as they were slowed down"
+    left_out = [f"{len(side) - len(kept)} of {len(side)} repeats of {letter} left out, to compare sides that were slowed down alike"
                 for letter, side, kept in zip("AB", sides, used, strict=True) if len(kept) < len(side)]  # fmt: skip
     words = ", ".join([*filter(None, [reason]), *left_out])
     return Judged(name, metric, known.unit, before, after, worse, state, words, chance, *_doubts(used))

@@ -139,6 +139,12 @@ def planned_points(
     return tuple(found)
 
 
+def run_order(points: Sequence[Point]) -> list[str]:
+    """The ids in the order of their runs: the first repeat of every point, then the second one. A change of the machine
+    while the sweep runs, such as other load, then affects all points alike."""
+    return [point.id for point in sorted(points, key=lambda one: one.repeat)]
+
+
 def with_earlier(points: Sequence[PlannedPoint], earlier: Sequence[PlannedPoint]) -> tuple[PlannedPoint, ...]:
     """The points of this call, then those of earlier ones that it does not ask for."""
     own = {point.id for point in points}
