@@ -117,7 +117,7 @@ def without_marks(database: Path) -> Path:
     here are copies of one call."""
     Store.open(database).close()
     connection = sqlite3.connect(database)
-    connection.execute("CREATE TRIGGER forget AFTER INSERT ON log BEGIN DELETE FROM log; END")
+    connection.execute("CREATE TRIGGER forget AFTER INSERT ON log BEGIN DELETE FROM log; END")  # words: ok P23
     connection.close()
     return database
 

@@ -20,7 +20,7 @@ from crowdperf.logs.layout import ResultsPaths, make_run_id
 from crowdperf.rules.app_names import APP_RECIPE, app_names, recipe_meta
 from crowdperf.rules.run_settings import PATHS
 
-from . import basis, loads, matrix, repeats, resume, session, sessionfile
+from . import basis, loads, matrix, ratesearch, repeats, resume, session, sessionfile
 
 NEEDED_PATHS = tuple(name for name in PATHS if name != "user_conf")
 """Inputs whose file or folder must be there, also in a plan of this machine. A run may yet write user.conf."""
@@ -94,6 +94,8 @@ def plan(i):
         config = read_config(i)
         specs = matrix.matrix(config)
         repeats.require_baseline(i["values"], specs)
+        if config.is_rate_search:
+            return {"return": 0, "runs": [ratesearch.first_call(i)]}
         if (load := loads.several(i["values"])) is not None:
             base = loads.point_inputs(i["input"], i["meta"]["input_mapping"], load[0])
             return {"return": 0, "runs": list(loads.planned(base, *load))}
@@ -131,6 +133,8 @@ def preprocess(i):
     except OSError as error:
         problem = Exception(f"cannot create a folder in {config.results_folder}: {error.strerror}")
         return failure(problem, "hint: choose another folder with --results_dir")
+    if config.is_rate_search:
+        return ratesearch.make(i, config.model, paths.folder, print)
     if (i["values"]["repeats"] or 1) > 1:
         answer = repeats.make(i, i["meta"]["input_mapping"], paths.folder, print)
     else:

@@ -2,6 +2,7 @@
 
 --concurrency=N   Offline: LoadGen issues all prompts at once, the client keeps N of them in flight (max_in_flight)
 --rate=R          Server: LoadGen issues R prompts per second, at random moments (server_target_qps)
+--find=yes        Server: runs at several rates, up to the highest one within --slo (ratesearch.py)
 --trace=FILE      Offline: LoadGen issues all requests at once, the client sends each at its time in the trace
 """
 
@@ -22,6 +23,11 @@ _DECIDED = (
     "find", "user_conf",
 )  # fmt: skip
 """Inputs that a trace and conversations decide: each of their requests is issued once."""
+_NOT_WITH_FIND = (
+    "rate", "concurrency", "trace", "conversations", "target_qps", "offline_target_qps", "user_conf", "repeats",
+    "baseline",
+)  # fmt: skip
+"""Inputs of a run at one load. What --find finds is measured with them in a later run."""
 _NOT_WITH_TRACE = (*_DECIDED, "concurrency", "prompts", "input_tokens", "output_tokens")
 SCENARIOS = {"concurrency": Scenario.OFFLINE, "rate": Scenario.SERVER}
 """The inputs, and the scenario of each."""
@@ -58,6 +64,8 @@ def given(values: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
 def read_load(values: Mapping[str, Any], *, has_prompts: bool, problems: Problems) -> Load:
     """The load of the first value. Notes problems of the inputs. has_prompts: the run has the user's prompts."""
     found = given(values)
+    if values["find"] and has_prompts:
+        return _searched(values, problems)
     if values["trace"] is not None:
         return _replayed(values, has_prompts=has_prompts, problems=problems)
     if values["conversations"]:
@@ -72,13 +80,27 @@ def read_load(values: Mapping[str, Any], *, has_prompts: bool, problems: Problem
     if len(set(numbers)) < len(numbers):
         problems.note(name, f"found {','.join(f'{one:g}' for one in numbers)!r}; allowed: each value once")
     scenario = SCENARIOS[name]
-    same = {"concurrency": ("max_in_flight",), "rate": ("server_target_qps", "target_qps", "find")}[name]
+    same = {"concurrency": ("max_in_flight",), "rate": ("server_target_qps", "target_qps")}[name]
     for other in (*same, "scenario"):
         if values.is_given(other) and not (other == "scenario" and values[other] == (scenario.value,)):
             problems.note(name, f"sets --{other} itself ({scenario.value}): omit --{other}")
     if name == "concurrency":
         return Load(scenarios=(scenario,), options={"max_in_flight": str(numbers[0])})
     return Load(scenarios=(scenario,), targets={"server_target_qps": numbers[0]})
+
+
+def _searched(values: Mapping[str, Any], problems: Problems) -> Load:
+    """The load of a search for the highest rate. Notes problems of the inputs."""
+    if not values["slo"]:
+        problems.note("find", "requires the limits that the highest rate has to meet: add --slo=ttft:500ms,tpot:50ms")
+    for other in _NOT_WITH_FIND:
+        if values.is_given(other) and values[other]:
+            problems.note("find", f"searches for the highest rate itself: omit --{other}")
+    if values.is_given("scenario") and values["scenario"] != (Scenario.SERVER.value,):
+        problems.note(
+            "find", f"with your own prompts sets --scenario itself ({Scenario.SERVER.value}): omit --scenario"
+        )
+    return Load(scenarios=(Scenario.SERVER,))
 
 
 def _replayed(values: Mapping[str, Any], *, has_prompts: bool, problems: Problems) -> Load:

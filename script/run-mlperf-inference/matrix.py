@@ -86,6 +86,11 @@ class Config(Workload):
     is_finding: bool = False
     is_checked: bool = True
 
+    @property
+    def is_rate_search(self) -> bool:
+        """Whether the call searches for the highest rate of a backend that answers prompts."""
+        return self.is_finding and BACKENDS[self.backend].is_text
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSpec(Workload):
@@ -204,8 +209,10 @@ def _misfits(config: Config, prompts: PromptSettings, known: AppNames) -> list[s
             if one.name in config.options
         ]
     problems += [f"--{name}: {why}" for name, why in prompts.problems(config.backend).items()]
-    if config.is_finding and BACKENDS[config.backend].is_text:
-        problems.append("--find: not supported for backends that answer prompts. Set --server_target_qps")
+    own = record_of(config.model).recipes.own
+    if config.is_rate_search and (own is None or not own.chosen_by):
+        others = "an --endpoint without --model"
+        problems.append(f"--find: of backends that answer prompts, only for {others}. Set --server_target_qps")
     if config.run_id and config.resume not in ("", "all"):  # "all" is what `cm resume script` gives
         problems.append(
             f"--resume: found {config.resume!r}, but runs with --run_id resume automatically, as with --resume=all: "
@@ -216,7 +223,7 @@ def _misfits(config: Config, prompts: PromptSettings, known: AppNames) -> list[s
             problems.append(f"--{name}: only allowed with --run_id")
     problems += _efficiency_problems(config)
     recipes = record_of(config.model).recipes
-    problems += _foreign_inputs(config, recipes.own) + (_own_model_problems(config, recipes.own) if recipes.own else [])
+    problems += _foreign_inputs(config, own) + (_own_model_problems(config, own) if own else [])
     for name in () if recipes.is_own else ("dataset_path", "model_path"):
         is_fixed = recipes.is_fixed
         if name in config.options and (config.source != DEFAULT_SOURCE or is_fixed):

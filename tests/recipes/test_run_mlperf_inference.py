@@ -1022,7 +1022,7 @@ def test_inputs_for_engines_that_answer_prompts_go_to_every_run(monkeypatch: pyt
     assert config(**given).backend == default_backend("llama3.1-8b")
     specs = matrix.matrix(config(**given, CM_MLPERF_BACKEND="endpoint"))
     assert {spec.inputs["endpoint"] for spec in specs} == {"http://there/v1"}
-    assert problems(**given, CM_MLPERF_RUN_FIND="yes")[0].startswith("--find: not supported")
+    assert problems(**given, CM_MLPERF_RUN_FIND="yes")[0].startswith("--find: of backends that answer prompts")
 
 
 def test_a_search_makes_performance_runs_only() -> None:

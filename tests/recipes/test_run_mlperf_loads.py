@@ -8,14 +8,17 @@ from typing import Any
 import pytest
 from recipe_loader import RECIPES, input_values, load_recipe, recipe_meta
 
+from crowdperf.logs.layout import ResultsPaths
 from crowdperf.rules.app_names import app_names
-from crowdperf.rules.names import Scenario
+from crowdperf.rules.names import Mode, Scenario
 
 recipe = load_recipe("run-mlperf-inference")
 META = recipe_meta("run-mlperf-inference")
 MAPPING = META["input_mapping"]
 KNOWN = app_names(recipe_meta("app-mlperf-inference"))
 SERVER = {"endpoint": "http://127.0.0.1:9/v1", "input_tokens": "20"}
+
+SLO = "ttft:500ms,tpot:50ms"
 
 
 def env_of(inputs: dict[str, str]) -> dict[str, str]:
@@ -43,7 +46,11 @@ def test_one_value_is_a_run_of_a_loadgen_scenario() -> None:
         ({"concurrency": "4", "max_in_flight": "8"}, "--concurrency: sets --max_in_flight itself (Offline)"),
         ({"concurrency": "4", "scenario": "Server"}, "--concurrency: sets --scenario itself (Offline)"),
         ({"rate": "2", "server_target_qps": "3"}, "--rate: sets --server_target_qps itself (Server)"),
-        ({"rate": "2", "find": "yes"}, "--rate: sets --find itself"),
+        ({"rate": "2", "find": "yes", "slo": SLO}, "--find: searches for the highest rate itself: omit --rate"),
+        ({"repeats": "3", "find": "yes", "slo": SLO}, "--find: searches for the highest rate itself: omit --repeats"),
+        ({"find": "yes"}, "--find: requires the limits that the highest rate has to meet: add --slo=ttft:500ms"),
+        ({"find": "yes", "slo": SLO, "scenario": "Offline"}, "--find: with your own prompts sets --scenario itself"),
+        ({"find": "yes", "slo": SLO, "model": "smollm2"}, "--find: of backends that answer prompts, only for an"),
         ({"concurrency": "4", "model": "smollm2"}, "--concurrency: only supported for your own prompts"),
     ],
 )
@@ -95,3 +102,56 @@ def test_the_plan_of_several_values_has_a_run_for_each(call, tmp_path: Path) -> 
     assert [row["rate"] for row in answer["runs"]] == ["1", "2.5"]
     assert all(row["tags"] == "run,mlperf,inference" and "results_dir" not in row for row in answer["runs"])
     assert list(tmp_path.iterdir()) == []
+
+
+class Tries:
+    """A server that is fast enough up to 10 requests/s."""
+
+    def __init__(self, highest: float = 10.0) -> None:
+        self.highest = highest
+        self.calls: list[dict[str, Any]] = []
+
+    def access(self, request: dict[str, Any]) -> dict[str, Any]:
+        self.calls.append(request)
+        rate = float(request.get("rate") or 4.0)
+        paths = ResultsPaths(Path(request["results_dir"]), request["run_id"])
+        path = paths.run("own-prompts", Scenario.SERVER, Mode.PERFORMANCE).result_json
+        path.parent.mkdir(parents=True)
+        is_valid = rate <= self.highest
+        reasons = [] if is_valid else ["TTFT constrain not met"]
+        result = {"valid": is_valid, "invalid_reasons": reasons, "run": {"target_qps": {"value": rate}},
+                  "text": {"ttft_ms": {"p90": 40.0 * rate}, "tpot_ms": {"p90": 20.0}}}  # fmt: skip
+        path.write_text(json.dumps(result))
+        return {"return": 0}
+
+
+def test_find_tries_rates_up_to_the_highest_one_within_the_limits(call, tmp_path: Path, capsys) -> None:
+    cm = Tries()
+    answer, i = call(cm, "preprocess", find="yes", slo=SLO, run_id="search")
+    assert answer == {"return": 0}
+    first, *others = cm.calls
+    assert (first["scenario"], first["run_id"]) == ("Server", "try-01") and "rate" not in first
+    assert all("scenario" not in one and "find" not in one and one["check"] == "no" for one in others)
+    found = json.loads((tmp_path / "search" / "find.json").read_text())
+    assert 9.5 <= found["rate"] <= 10 and found["is_confirmed"] is True and found["slo"] == SLO
+    assert float(cm.calls[int(found["run_id"].rpartition("-")[2]) - 1]["rate"]) == found["rate"]
+    assert i["state"]["mlperf_found"]["Server"]["rate"] == found["rate"]
+    printed = capsys.readouterr().out
+    assert f"Highest rate within --slo={SLO}: {found['rate']:g} requests/s, confirmed by" in printed
+    assert "TTFT p90, ms" in printed and f"--rate={found['rate']:g}" in printed.rpartition("Next:")[2]
+
+
+def test_find_begins_at_a_given_rate_and_reports_that_no_rate_is_within_the_limits(call, capsys) -> None:
+    cm = Tries(highest=0.0)
+    answer, _ = call(cm, "preprocess", find="yes", slo=SLO, server_target_qps="8")
+    assert cm.calls[0]["rate"] == "8"
+    assert answer["return"] == 1 and f"no rate was found within --slo={SLO}: the budget of 600 s was used up" in answer["error"]
+    assert "try-01: TTFT constrain not met" in capsys.readouterr().out
+
+
+def test_a_try_that_fails_ends_the_search_and_a_plan_has_the_first_try(call, tmp_path: Path) -> None:
+    failing = SimpleNamespace(access=lambda request: {"return": 1, "error": "no connection"})
+    answer, _ = call(failing, "preprocess", find="yes", slo=SLO)
+    assert answer == {"return": 1, "error": "try-01: no connection"}
+    planned, _ = call(failing, "plan", find="yes", slo=SLO)
+    assert [(one["scenario"], one["tags"]) for one in planned["runs"]] == [("Server", "run,mlperf,inference")]
