@@ -135,10 +135,16 @@ class RunSpec(Workload):
         return self.options.get("find") == "yes"
 
     @property
+    def is_issued_once(self) -> bool:
+        """Whether each request of a trace or of conversations is issued once, for a time that the data decide."""
+        return "trace" in self.options or self.options.get("conversations") == "yes"
+
+    @property
     def min_duration_s(self) -> float:
-        """Shortest time that LoadGen measures; 0 for an accuracy run, which ends with the last sample. Where the rate
-        is known before, it is long enough for the queries that early stopping needs."""
-        if self.mode is Mode.ACCURACY:
+        """Shortest time that LoadGen measures; 0 for an accuracy run, which ends with the last sample, and for requests
+        that are issued once. Where the rate is known before, it is long enough for the queries that early stopping
+        needs."""
+        if self.mode is Mode.ACCURACY or self.is_issued_once:
             return 0.0
         asked_s = int(self.options.get("min_duration_ms", self.execution_mode.min_duration_ms)) / 1000.0
         if (not self.target_qps and not self.target_latency_ms) or self.scenario is Scenario.OFFLINE:
@@ -417,7 +423,9 @@ def describe(specs: tuple[RunSpec, ...]) -> str:
     measured = f", at least {_seconds(total_s)} of measuring in all" if total_s else ""
     lines = [f"{counted(len(specs), 'LoadGen run')}{measured}:"]
     for number, spec in enumerate(specs, start=1):
-        length = f"at least {_seconds(spec.min_duration_s)}" if spec.mode is Mode.PERFORMANCE else "every sample once"
+        length = f"at least {_seconds(spec.min_duration_s)}"
+        if spec.mode is Mode.ACCURACY or spec.is_issued_once:
+            length = f"every {'sample' if spec.mode is Mode.ACCURACY else 'request'} once"
         if spec.mode is Mode.PERFORMANCE and spec.scenario.is_server and spec.target_qps:
             length += f" ({spec.min_queries:,} queries, {spec.target_qps:,g} a second)"
         if spec.mode is Mode.PERFORMANCE and spec.scenario.is_stream and spec.target_latency_ms:

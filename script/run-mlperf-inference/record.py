@@ -4,6 +4,7 @@ The engine writes the record (`cm record script`: lock, journal, seals); this mo
 what the run was made with and which figures must be equal or near. A trouble with the record never spoils a run.
 """
 
+import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION, threads_in_all
+from crowdperf.kit.whole_file import read_object
 from crowdperf.logs.answer_metrics import values_of
 from crowdperf.logs.efficiency import efficiency_values
 from crowdperf.logs.layout import RunPaths
 from crowdperf.logs.rates import CHOSEN_ORIGIN, KEPT_ORIGIN, slowed_by, why_not_judged, why_not_judged_alone
+from crowdperf.logs.run_requests import usable_request
 from crowdperf.logs.user_conf import conf_rows
 from crowdperf.rules.benchmarks import record_of
 
@@ -37,6 +40,8 @@ PLACES = ("output_dir", "user_conf")
 """Settings that only say where something is."""
 LOADS = ("max_in_flight", "input_tokens", "output_tokens", "shape")
 """Inputs that change the measurement, and that are not in `run` of result.json."""
+PROMPTS_FILE = "samples.jsonl"
+"""Of get-dataset-own-prompts: one prompt per line."""
 ATTACHED_CONF = "user_conf"
 
 Access = Callable[[dict[str, Any]], dict[str, Any]]
@@ -71,6 +76,7 @@ def record_input(run: FinishedRun, paths: RunPaths, begun: Begun, passed_on: Map
     spec, result = run.spec, run.result
     settings = {name: value for name, value in mapping(result.get("run")).items() if name not in PLACES}
     settings |= {name: {"value": spec.options[name], "origin": "user"} for name in LOADS if name in spec.options}
+    settings |= _data_settings(spec, paths)
     files = (paths.result_json, paths.run_json, paths.user_conf, paths.summary_log, paths.detail_log)
     return {
         "name": run_name(spec, result),
@@ -91,6 +97,17 @@ def record_input(run: FinishedRun, paths: RunPaths, begun: Begun, passed_on: Map
         "outcome": outcome(run),
         "files": [path.name for path in (*files, paths.accuracy_json)],
     }
+
+
+def _data_settings(spec: RunSpec, paths: RunPaths) -> dict[str, Any]:
+    """A digest of the user's own or generated prompts: results of one name may have others. Empty for other runs."""
+    request = read_object(paths.run_json) if record_of(spec.model).recipes.is_own else None
+    folder = (usable_request(request, paths.folder) if request else {}).get("dataset_path")
+    try:
+        content = (Path(str(folder)) / PROMPTS_FILE).read_bytes() if folder else None
+    except OSError:
+        content = None
+    return {} if content is None else {"prompts": {"value": hashlib.sha256(content).hexdigest()[:8], "origin": "data"}}
 
 
 def run_name(spec: RunSpec, result: Mapping[str, Any]) -> str:

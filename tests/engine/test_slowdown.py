@@ -279,6 +279,28 @@ def test_points_of_a_sweep_are_no_repeats_of_one_measurement(tmp_path: Path) -> 
     assert one_point["return"] == 2 and "missing in B" in {one["reason"] for one in one_point["metrics"]}
 
 
+def test_other_prompts_are_another_measurement(tmp_path: Path) -> None:
+    def one(folder: str, digest: str, **more: Any) -> Path:
+        for number in range(3):
+            place = tmp_path / folder / f"{digest}-{number}"
+            place.mkdir(parents=True)
+            settings = {"prompts": {"value": digest, "origin": "data"}} | more
+            content = row(name="own/Offline/performance", settings=settings, outcome=outcome(100 + number))
+            (place / "record.json").write_text(json.dumps(sealed(content)))
+        return tmp_path / folder
+
+    base, same, other = one("a", "11111111"), one("b", "11111111"), one("c", "22222222")
+    assert answer(base, same)["return"] == 0
+    found = answer(base, other)
+    assert found["return"] == 2 and "A and B measured other prompts: give both the same" in found["error"]
+    both = one("a", "22222222")  # two traces in one sweep
+    found = answer(both, both)
+    assert found["return"] == 0
+    assert {one["name"] for one in found["metrics"]} == {
+        f"own/Offline/performance prompts={digest}" for digest in ("11111111", "22222222")
+    }
+
+
 def test_a_model_that_replaces_another_one_is_compared_with_it(tmp_path: Path) -> None:
     def one(folder: str, digest: str, speed: float) -> Path:
         return write(tmp_path / folder, *(outcome(speed + number) for number in range(3)),

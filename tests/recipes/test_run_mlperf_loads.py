@@ -60,6 +60,15 @@ def test_loads_that_contradict_other_inputs_are_refused(inputs: dict[str, str], 
     assert any(words in problem for problem in caught.value.problems), caught.value.problems
 
 
+@pytest.mark.parametrize("inputs", [{"trace": "t.jsonl"}, {"prompts": "p.jsonl", "conversations": "yes"}])
+def test_a_run_whose_length_the_data_decide_is_announced_without_one(inputs: dict[str, str]) -> None:
+    values = input_values("run-mlperf-inference", env_of({"endpoint": SERVER["endpoint"], **inputs}))
+    specs = recipe.matrix.matrix(recipe.matrix.parse_config(values, KNOWN))
+    assert recipe.matrix.describe(specs).splitlines() == [
+        "1 LoadGen run:", "  1. own-prompts endpoint cpu Offline performance: every request once"
+    ]  # fmt: skip
+
+
 class Sweeps:
     """Answers the call of the sweep."""
 
@@ -145,7 +154,10 @@ def test_find_begins_at_a_given_rate_and_reports_that_no_rate_is_within_the_limi
     cm = Tries(highest=0.0)
     answer, _ = call(cm, "preprocess", find="yes", slo=SLO, server_target_qps="8")
     assert cm.calls[0]["rate"] == "8"
-    assert answer["return"] == 1 and f"no rate was found within --slo={SLO}: the budget of 600 s was used up" in answer["error"]
+    assert (
+        answer["return"] == 1
+        and f"no rate was found within --slo={SLO}: the budget of 600 s was used up" in answer["error"]
+    )
     assert "try-01: TTFT constrain not met" in capsys.readouterr().out
 
 

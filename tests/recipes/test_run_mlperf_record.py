@@ -118,6 +118,17 @@ def test_a_given_user_conf_is_kept_as_it_was_when_the_run_began(tmp_path: Path) 
     assert made["request"]["user_conf"] == "<record>/user_conf"
 
 
+def test_own_prompts_are_known_by_a_digest(tmp_path: Path) -> None:
+    own = spec(CM_MLPERF_MODEL="own-prompts", CM_MLPERF_ENDPOINT_URL="http://h/v1", CM_MLPERF_OWN_INPUT_TOKENS="9")
+    data = tmp_path / "data"
+    data.mkdir()
+    (tmp_path / "run.json").write_text('{"dataset_path": "<result>/data"}', encoding="utf-8")
+    assert "prompts" not in row(finished(own), tmp_path)["settings"]
+    (data / "samples.jsonl").write_text('{"prompt": "Hello"}\n', encoding="utf-8")
+    assert row(finished(own), tmp_path)["settings"]["prompts"] == {"value": "ca42d24f", "origin": "data"}
+    assert "prompts" not in row(finished(spec()), tmp_path)["settings"]
+
+
 def test_a_run_that_begins_takes_the_record_of_the_earlier_one_away(tmp_path: Path) -> None:
     (tmp_path / "record.json").write_text("{}", encoding="utf-8")
     record.begin(tmp_path, spec())

@@ -198,8 +198,8 @@ def _judge(name: str, metric: str, sides: Sequence[Sequence[Quantity]], allowed_
     is_more_better = known.higher_is_better is True
     worse = _worse_percent(median(before), median(after), is_more_better)
     chance: float | None = None
-    if why := _reasons(sides, are_repeats):
-        return Judged(name, metric, known.unit, before, after, worse, "unknown", why)
+    if reasons := _reasons(sides, are_repeats):
+        return Judged(name, metric, known.unit, before, after, worse, "unknown", reasons)
     if worse is None:
         return Judged(name, metric, known.unit, before, after, worse, "unknown", "the value of A is 0")
     if are_repeats:
@@ -210,7 +210,8 @@ def _judge(name: str, metric: str, sides: Sequence[Sequence[Quantity]], allowed_
         reason = f"beyond {allowed_percent:g} %, by chance in {chance:.2g} of cases" if is_slower else ""
     else:
         state, reason = _state_alone(used, worse, allowed_percent)
-    left_out = [f"{len(side) - len(kept)} of {len(side)} repeats of {letter} left out, to compare sides that were slowed down alike"
+    why = "left out, so that both sides were slowed down alike"
+    left_out = [f"{len(side) - len(kept)} of {len(side)} repeats of {letter} {why}"
                 for letter, side, kept in zip("AB", sides, used, strict=True) if len(kept) < len(side)]  # fmt: skip
     words = ", ".join([*filter(None, [reason]), *left_out])
     return Judged(name, metric, known.unit, before, after, worse, state, words, chance, *_doubts(used))
@@ -273,6 +274,9 @@ def _judge_name(name: str, sides: Sequence[Sequence[ResultRecord]], allowed_perc
     if invalid:
         yield _unknown(name, f"INVALID ({' and '.join(invalid)})")
         return
+    if other := _other_data(sides):
+        yield _unknown(name, f"A and B measured other {other}: give both the same")
+        return
     values = [[{**one.outcome.within, **one.outcome.further} for one in side] for side in sides]
     for metric, quantity in values[0][0].items():
         if quantity.higher_is_better is None:
@@ -290,7 +294,9 @@ def _judge_name(name: str, sides: Sequence[Sequence[ResultRecord]], allowed_perc
         yield from [one for one in known if one.state != "ok"][:1] or known[:1]
 
 
-CHOSEN_ORIGINS = ("user", "request")
+DATA_ORIGIN = "data"
+"""The origin of a setting that is a digest of the measured data. Results with other data are never compared."""
+CHOSEN_ORIGINS = ("user", "request", DATA_ORIGIN)
 """Origins of settings that make two results of one name different measurements, and not repeats of one."""
 
 
@@ -313,6 +319,17 @@ def repeats_by_name(sides: Sequence[Sequence[ResultRecord]]) -> list[dict[str, l
             words = [f"{name}={own.get(name, 'default')}" for name in sorted(differing[one.name])]
             found[-1].setdefault(" ".join([one.name, *words]), []).append(one)
     return found
+
+
+def _other_data(sides: Sequence[Sequence[ResultRecord]]) -> str:
+    """The settings by which the data of A and B are known to differ, empty if there are none."""
+    found: list[dict[str, set[str]]] = [{}, {}]
+    for known, side in zip(found, sides, strict=True):
+        for name, setting in (pair for one in side for pair in one.settings.items()):
+            if isinstance(setting, Mapping) and setting.get("origin") == DATA_ORIGIN:
+                known.setdefault(name, set()).add(str(setting["value"]))
+    first, second = found
+    return ", ".join(sorted(name for name in first.keys() & second.keys() if first[name] != second[name]))
 
 
 def _chosen(one: ResultRecord) -> dict[str, str]:
