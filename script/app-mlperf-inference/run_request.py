@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdperf.call.power_command import power_words
+from crowdperf.data.given_prompts import tokenizer_file
 from crowdperf.rules.app_names import PRECISION_ALIASES, AppNames
 from crowdperf.rules.backends import BACKENDS, simulated
 from crowdperf.rules.benchmarks import RECORDS, model_of
@@ -151,6 +152,9 @@ class Asked:
             except ValueError as error:
                 yield "power_command", str(error)
         known = RECORDS.get(model_of(self.model))
+        brought = None if known is None else known.recipes.own
+        if values["tokenizer"] is not None and (brought is None or "tokenizer" not in brought.inputs):
+            yield "tokenizer", f"{self.model} has its own tokenizer. Omit it"
         own = OWN_PATHS if known is not None and known.recipes.is_fixed else ()
         for name in own[:1] if known is not None and known.recipes.is_own else own:
             if values.is_given(name):
@@ -233,4 +237,6 @@ def build_request(asked: Asked, env: Mapping[str, Any], known: AppNames) -> dict
     """The content of run.json but for a missing `output_dir`, which is None; raises RequestError with every problem."""
     check_request(asked, known)
     files = {name: asked.path(env.get(key)) for name, key in FILE_KEYS.items()}
+    if (given := asked.values["tokenizer"]) is not None:
+        files["model_path"] = str(tokenizer_file(given))  # the server has the weights
     return {"format": FORMAT, **asked.as_json(env), **files}

@@ -9,7 +9,14 @@ from crowdperf.call.answers import failure
 from crowdperf.data.copy_identity import identity
 from crowdperf.data.digests import short_identity
 from crowdperf.data.errors import DataError
-from crowdperf.data.given_prompts import generated_lengths, parse_lengths, parse_slo, read_conversations, read_prompts
+from crowdperf.data.given_prompts import (
+    generated_lengths,
+    parse_lengths,
+    parse_slo,
+    read_conversations,
+    read_prompts,
+    tokenizer_file,
+)
 from crowdperf.data.language_models import longest_text, read_language_model, require_fit
 from crowdperf.data.traces import MIN_TOKENS, read_trace
 
@@ -20,6 +27,8 @@ USUAL_LENGTH = "512"
 def request_environment(values) -> dict[str, str]:
     """The env keys that describe the prompts. Raises DataError."""
     path, lengths = values["prompts"], values["input_tokens"]
+    if values["tokenizer"] is not None:
+        tokenizer_file(values["tokenizer"])
     for name in ("trace", "conversations"):
         if values[name] and values["model_path"] is not None:
             raise DataError(f"--{name} is for a server, not for --model_path", f"omit --{name}, or give --endpoint")

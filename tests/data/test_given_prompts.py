@@ -1,14 +1,23 @@
 """Prompts of the user: the file, the lengths of generated ones, the limits."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from recipe_loader import input_values, load_recipe
+from stub_openai import write_tokenizer
 
 from crowdperf.data.errors import DataError
-from crowdperf.data.given_prompts import generated_rows, parse_lengths, parse_slo, read_conversations, read_prompts
+from crowdperf.data.given_prompts import (
+    generated_rows,
+    parse_lengths,
+    parse_slo,
+    read_conversations,
+    read_prompts,
+    tokenizer_file,
+)
 
 request = load_recipe("get-own-prompts-request")
 writing = load_recipe("get-dataset-own-prompts")
@@ -100,6 +109,30 @@ def test_other_limits_are_refused(text: str) -> None:
 def described(**env: str) -> dict[str, str]:
     found: dict[str, str] = request.request_environment(input_values("get-own-prompts-request", env))
     return found
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("net.onnx", "{}", "net.onnx; allowed: a file tokenizer.json, or a folder with one"),
+        ("", None, "has no tokenizer.json"),
+        ("tokenizer.json", None, "has no tokenizer.json"),
+        ("tokenizer.json", "{", "cannot read"),
+        ("tokenizer.json", "[]", "is not a tokenizer: it has no object 'model'"),
+        ("tokenizer.json", '{"model": 3}', "is not a tokenizer: it has no object 'model'"),
+    ],
+)
+def test_other_tokenizers_are_refused(tmp_path: Path, name: str, content: str | None, reason: str) -> None:
+    if content is not None:
+        (tmp_path / name).write_text(content)
+    with pytest.raises(DataError, match=re.escape(reason)) as caught:
+        tokenizer_file(tmp_path / name)
+    assert str(caught.value).startswith("--tokenizer: ")
+
+
+def test_a_tokenizer_is_a_file_or_a_folder_with_it(tmp_path: Path) -> None:
+    file = write_tokenizer(tmp_path) / "tokenizer.json"
+    assert tokenizer_file(tmp_path) == tokenizer_file(file) == file
 
 
 def test_the_recipes_write_what_was_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

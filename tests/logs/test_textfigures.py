@@ -110,7 +110,7 @@ def test_the_remarks_count_failures_by_kind_and_what_was_counted_otherwise() -> 
     assert remarks(text(engine={"counts": counts}, tally=tally)) == [
         "10 of 1,610 requests failed (status 500: 7, timeout: 3): latencies are not reported, rates are those of "
         "the answers",
-        "in 20 of 30 answers the server counted other numbers of tokens than the benchmark's tokenizer, by 1.5 on "
+        "in 20 of 30 answers the server counted other numbers of tokens than the run's tokenizer, by 1.5 on "
         "average: the lower number counts",
         "the server did not report the token counts of 1 answer",
         "112 tokens behind the end token of 1 answer did not count",

@@ -13,6 +13,7 @@ from recipe_engine.rules.configure import resolve_variations
 from recipe_engine.rules.errors import VariationError
 from recipe_engine.rules.schema import parse_recipe
 from recipe_loader import RECIPES, input_values, load_module, load_recipe, recipe_meta
+from stub_openai import write_tokenizer
 
 from crowdperf.call import model_server
 from crowdperf.logs.layout import RunPaths
@@ -62,6 +63,17 @@ def test_plain_env_gives_every_key_with_none_where_the_harness_decides():
         "batch_size": None, "threads": None, "min_duration_ms": None, "min_query_count": None,
         "performance_sample_count": None, "target_qps": None, "target_latency_ms": None,
     }  # fmt: skip
+
+
+def test_a_tokenizer_takes_the_place_of_the_weights_that_the_server_has(tmp_path):
+    write_tokenizer(tmp_path)
+    server = {"CM_MLPERF_MODEL": "own-prompts", "CM_MLPERF_BACKEND": "endpoint", "CM_ML_MODEL_FILE_WITH_PATH": "",
+              "CM_ML_MODEL_INFO_FILE": "", "CM_MLPERF_ENDPOINT_URL": "http://h/v1"}  # fmt: skip
+    assert build(**server)["model_path"] is None
+    file = str(tmp_path / "tokenizer.json")
+    assert build(**server, CM_MLPERF_OWN_TOKENIZER=str(tmp_path))["model_path"] == file
+    with pytest.raises(run_request.RequestError, match="digits has its own tokenizer"):
+        build(CM_MLPERF_OWN_TOKENIZER=file)
 
 
 def test_given_values_arrive_as_numbers_and_absolute_paths():

@@ -36,6 +36,8 @@ all of B worse than all of A by more than 5 %, at up to 2.4 times. A real slowdo
 MAX_LEVEL_DIFFERENCE_PERCENT = 5.0
 """Percentage points between the means of a cause on both sides, up to which they count as alike (this project's
 choice, as in interference.py of crowdperf)."""
+MAX_PERCENT, UNKNOWN_PERCENT = 100.0, 1e6
+"""The highest level of a cause, and the level of one that has an amount without percent."""
 MAX_SCORE_LOSS_PERCENT = 1.0
 """How much a score may lose: MLPerf's quality target of most benchmarks is 99 % of the reference."""
 
@@ -124,8 +126,9 @@ def _state_alone(sides: Sequence[Sequence[Quantity]], worse: float, allowed: flo
 
 
 def _level(one: Quantity, words: str) -> float:
-    """How much a cause slowed a result down: percent, infinite for an amount without percent."""
-    found = [math.inf if cause.percent is None else cause.percent for cause in one.slowed_by if cause.words == words]
+    """How much a cause slowed a result down: percent, UNKNOWN_PERCENT for an amount without percent."""
+    found = [UNKNOWN_PERCENT if cause.percent is None else cause.percent
+             for cause in one.slowed_by if cause.words == words]  # fmt: skip
     return max(found, default=0.0)
 
 
@@ -136,38 +139,43 @@ def _levels(sides: Sequence[Sequence[Quantity]]) -> dict[str, tuple[float, float
     return {words: (first[words], second[words]) for words in sorted(causes)}
 
 
-def _difference(levels: tuple[float, float]) -> float:
-    """How much more B was slowed down than A: percentage points, 0 for levels that count as alike."""
-    if math.inf in levels:
-        return math.inf if levels[1] == math.inf else -math.inf
-    difference = levels[1] - levels[0]
-    return difference if abs(difference) > MAX_LEVEL_DIFFERENCE_PERCENT else 0.0
+def _differing(sides: Sequence[Sequence[Quantity]]) -> dict[str, float]:
+    """The causes that slowed the sides down differently: how much more B than A, in percentage points."""
+    found = {words: after - before for words, (before, after) in _levels(sides).items()}
+    return {words: more for words, more in found.items() if abs(more) > MAX_LEVEL_DIFFERENCE_PERCENT}
+
+
+def _step(sides: Sequence[Sequence[Quantity]], words: str) -> tuple[int, int] | None:
+    """The side and the place of the repeat to leave out next, so that both sides are more alike by a cause: the most
+    slowed down one of the busier side or the least slowed down one of the other, from the side with more repeats. None
+    if nothing helps."""
+    levels = [[_level(one, words) for one in side] for side in sides]
+    busier = int(fmean(levels[1]) > fmean(levels[0]))
+    found = []
+    for side, extreme in ((busier, max(levels[busier])), (1 - busier, min(levels[1 - busier]))):
+        distance = abs(extreme - fmean(levels[side]))
+        if len(levels[side]) > MIN_REPEATS and distance > 0.0:
+            found.append((len(levels[side]), distance, side, levels[side].index(extreme)))
+    return max(found)[2:] if found else None
 
 
 def _alike(sides: Sequence[Sequence[Quantity]]) -> Sequence[Sequence[Quantity]]:
     """The repeats without those that make one side more slowed down than the other, all of them where that leaves
     fewer than MIN_REPEATS. Only the recorded causes decide, never the values, so that the choice favors no verdict."""
     kept = [list(side) for side in sides]
-    while differences := {words: found for words, pair in _levels(kept).items() if (found := _difference(pair))}:
-        words = max(differences, key=lambda one: abs(differences[one]))
-        busier = int(differences[words] > 0)
-        if len(kept[busier]) > MIN_REPEATS:
-            kept[busier].remove(max(kept[busier], key=lambda one: _level(one, words)))
-        elif len(kept[1 - busier]) > MIN_REPEATS:
-            kept[1 - busier].remove(min(kept[1 - busier], key=lambda one: _level(one, words)))
-        else:
+    while differing := _differing(kept):
+        step = _step(kept, max(differing, key=lambda words: abs(differing[words])))
+        if step is None:
             return sides
+        del kept[step[0]][step[1]]
     return kept
 
 
 def _doubts(sides: Sequence[Sequence[Quantity]]) -> tuple[str, tuple[State, ...]]:
     """The causes that slowed the sides down, in words, and the verdicts that they speak against."""
-    against: set[State] = set()
-    for levels in _levels(sides).values():
-        if levels == (math.inf, math.inf):
-            against |= {"ok", "slower"}
-        elif difference := _difference(levels):
-            against.add("slower" if difference > 0 else "ok")
+    against: set[State] = {"slower" if more > 0 else "ok" for more in _differing(sides).values()}
+    if any(min(pair) > MAX_PERCENT for pair in _levels(sides).values()):
+        against |= {"ok", "slower"}
     causes = [[str(cause) for one in side for cause in one.slowed_by] for side in sides]
     several = [f"{found[0]}{' and more' if len(set(found)) > 1 else ''} ({letter})"
                for letter, found in zip("AB", causes, strict=True) if found]  # fmt: skip

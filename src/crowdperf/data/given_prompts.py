@@ -150,6 +150,26 @@ def generated_rows(
     return [{"text": " ".join(draw.choices(WORDS, k=length))} for length in lengths]
 
 
+TOKENIZER_FILE = "tokenizer.json"
+
+
+def tokenizer_file(path: Path) -> Path:
+    """Return the tokenizer.json that a --tokenizer is or contains. Raises DataError for any other file or folder."""
+    file = path / TOKENIZER_FILE if path.is_dir() else path
+    hint = f"give the {TOKENIZER_FILE} of the served model, as on Hugging Face, or the folder with it"
+    if file.name != TOKENIZER_FILE:
+        raise DataError(f"--tokenizer: found {path}; allowed: a file {TOKENIZER_FILE}, or a folder with one", hint)
+    try:
+        content = json.loads(given_text(file))
+    except FileNotFoundError:
+        raise DataError(f"--tokenizer: {path} has no {TOKENIZER_FILE}", hint) from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"--tokenizer: cannot read {file}: {error}", hint) from error
+    if not isinstance(content, dict) or not isinstance(content.get("model"), dict):
+        raise DataError(f"--tokenizer: {file} is not a tokenizer: it has no object 'model'", hint)
+    return file
+
+
 def parse_slo(text: str) -> dict[str, float] | None:
     """Return the limits of `ttft:500ms,tpot:50ms` as dataset.json has them, None for none. Raises DataError."""
     if not text:

@@ -128,7 +128,7 @@ def _differing(counts: Mapping[str, Any]) -> str:
     mean = counts["differing_tokens"] / counts["differing"]
     return (
         f"in {counts['differing']:,} of {counts['answered']:,} answers the server counted other numbers of tokens than"
-        f" the benchmark's tokenizer, by {mean:,.1f} on average: the lower number counts"
+        f" the run's tokenizer, by {mean:,.1f} on average: the lower number counts"
     )
 
 

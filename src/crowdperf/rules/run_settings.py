@@ -60,7 +60,7 @@ COUNTS = ("min_duration_ms", "min_query_count", "performance_sample_count")
 """Those of LoadGen, which user.conf has, too; the others shape the inference."""
 TARGET_INPUTS = tuple(sorted({name for _, own, shared in TARGETS.values() for name in (own, shared)}))
 """The inputs with targets: of one scenario alone, and of several."""
-PATHS = ("dataset_path", "expected", "inputs", "model_path", "prompts", "trace", "user_conf")
+PATHS = ("dataset_path", "expected", "inputs", "model_path", "prompts", "tokenizer", "trace", "user_conf")
 """Inputs of a run that name a file or folder."""
 OWN_TEXTS = ("shape", "conversations", "input_tokens", "output_tokens", "slo")
 """Further inputs of a run of what the user brings."""

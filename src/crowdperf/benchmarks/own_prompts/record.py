@@ -20,7 +20,7 @@ RECORD = Record(
         is_fixed=True,
         own=OwnModel(
             chosen_by=("prompts", "input_tokens", "trace", "concurrency", "rate"),
-            inputs=("prompts", "conversations", "input_tokens", "trace", "output_tokens", "slo"),
+            inputs=("prompts", "conversations", "input_tokens", "trace", "output_tokens", "slo", "tokenizer"),
             needs="endpoint=http://HOST:PORT/v1",
         ),
     ),

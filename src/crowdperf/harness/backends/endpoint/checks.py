@@ -48,7 +48,7 @@ def _check_prompt(answer: Collector, form: Form, prompt: Prompt, vocabulary: Tok
         made = vocabulary.encode(prompt.text, with_special=False)
         if len(made) != len(prompt.tokens) and abs(len(made) - len(prompt.tokens)) > 1:  # a start token may be missing
             notes.append(
-                f"the text of a prompt is {len(made)} tokens with the benchmark's tokenizer, its tokens are "
+                f"the text of a prompt is {len(made)} tokens with the run's tokenizer, its tokens are "
                 f"{len(prompt.tokens)}"
             )
     counted = answer.usage.prompt_tokens

@@ -232,7 +232,7 @@ def _counter(probed: Probed, vocabulary: Tokenizer | None) -> str:
     """Return what the tokens of answers are counted by."""
     if probed.first.ids:
         return "token ids of the server"
-    return "the server's usage.completion_tokens" if vocabulary is None else "the benchmark's tokenizer over the text"
+    return "the server's usage.completion_tokens" if vocabulary is None else "the run's tokenizer over the text"
 
 
 def _address(request: EngineRequest) -> Address:

@@ -57,7 +57,7 @@ def counted(answer: Collector, tokens: int) -> Count:
             else f"the server reports {said} tokens (usage.completion_tokens)"
         )
         raise AnswerError(
-            f"{source}, but the text has {tokens} tokens with the benchmark's tokenizer: tokens are missing, or the "
+            f"{source}, but the text has {tokens} tokens with the run's tokenizer: tokens are missing, or the "
             "server uses another tokenizer"
         )
     return Count(min(tokens, basis, answer.most_tokens), None if said is None else tokens - said)
@@ -86,7 +86,7 @@ def require_text(ids: list[int], text: str, vocabulary: Tokenizer) -> None:
     if any(_is_alike("".join(vocabulary.decode(ids, with_special=one).split()), said) for one in (False, True)):
         return
     decoded = _start(vocabulary.decode(ids))
-    raise AnswerError(f"the text is {_start(text)}, but the benchmark's tokenizer decodes the tokens as {decoded}")
+    raise AnswerError(f"the text is {_start(text)}, but the run's tokenizer decodes the tokens as {decoded}")
 
 
 def _is_alike(one: str, other: str) -> bool:
