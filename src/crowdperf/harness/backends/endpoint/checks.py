@@ -88,7 +88,7 @@ def _check_count(answer: Collector, form: Form, vocabulary: Tokenizer | None) ->
             tokens = len(answer.ids) or len(vocabulary.encode(text, with_special=False))
         require_length(answer.ending(needs_done=False), counted(answer, tokens).tokens, form.max_tokens)
     except AnswerError as error:
-        hint = "serve the benchmark's own model folder, with its tokenizer, or give the server's as --tokenizer for your own prompts"
+        hint = "serve the benchmark's own model folder with its tokenizer, for your own prompts omit --tokenizer"
         raise probe_error("for tokens and their text", str(error), hint) from None
 
 
