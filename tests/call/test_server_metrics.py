@@ -3,12 +3,13 @@
 import json
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from stub_openai import Stub, running_stub
 
-from crowdperf.call.server_metrics import parse_page, safe_settings, summary
+from crowdperf.call.server_metrics import answers, parse_page, safe_settings, summary
 from crowdperf.harness.watch.server_watch import ServerWatch
 
 VLLM = """# HELP vllm:num_requests_running Number of requests in model execution batches.
@@ -109,6 +110,15 @@ def test_the_block_begins_when_the_process_has_started(served: tuple[Stub, str])
     with ServerWatch({"url": f"{served[1]}/metrics=hang/v1", "key_variable": None}) as watch:
         pass
     assert watch._lines[:1] == ["{}"]
+
+
+@pytest.mark.parametrize(("why", "rounds"), [("status 404", 1), ("status 503", 3), ("no connection", 3)])
+def test_a_server_without_such_a_page_is_asked_once(why: str, rounds: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    server = SimpleNamespace(sample=lambda: (asked.append(why), (None, why))[1], configuration=dict)
+    monkeypatch.setattr("crowdperf.call.server_metrics.INTERVAL_S", 0.0)
+    assert list(answers(server)) == [{"absent": why, "configuration": {}}]
+    assert len(asked) == rounds
 
 
 def test_a_server_that_hangs_or_is_gone_disturbs_nothing(served: tuple[Stub, str]) -> None:

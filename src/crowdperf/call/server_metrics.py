@@ -34,6 +34,8 @@ from crowdperf.rules.prompt_settings import AccessSettings
 INTERVAL_S = 1.0
 _TRIES = 3
 """So many rounds without any metrics end the questions: a server may still be loading. This project's choice."""
+_NO_SUCH_PAGE = "status 404"
+"""A server that says so is not loading: one round is enough."""
 _GAUGES = ("kv_cache", "running", "waiting")
 _NAMES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "vLLM": {
@@ -222,7 +224,7 @@ def answers(server: _Server) -> Iterator[dict[str, Any]]:
         if facts is not None and not has_any:
             has_any = True
             yield {"configuration": server.configuration()}
-        if not has_any and tries >= _TRIES:
+        if not has_any and (tries >= _TRIES or why == _NO_SUCH_PAGE):
             yield {"absent": why, "configuration": server.configuration()}
             return
         time.sleep(max(0.0, began_s + INTERVAL_S - time.monotonic()))
