@@ -130,6 +130,65 @@ def test_a_busy_machine_compared_with_itself_is_the_same_on_one_list_and_never_s
     assert "slower" not in found and found.count("ok") > 150  # the medians of the load differ by chance in some
 
 
+RECORDED = {
+    "base": (
+        (61.7, 65.7, 61.8, 66.5, 61.7, 62.3, 62.0, 62.3, 62.0, 62.3),
+        (20.02, 19.96, 20.01, 19.94, 20.03, 20.01, 20.01, 20.01, 20.02, 20.01),
+        (91.4, 91.0, 92.8, 92.8, 93.6, 92.7, 89.0, 91.1, 92.1, 15.8),
+    ),
+    "same": (
+        (62.6, 67.2, 61.9, 64.3, 61.8, 61.8, 67.3, 65.4, 65.1, 62.3),
+        (20.06, 20.03, 20.01, 19.97, 20.04, 20.0, 19.94, 20.04, 20.03, 20.04),
+        (90.8, 92.1, 93.8, 91.0, 90.5, 92.1, 91.5, 93.6, 90.2, 92.1),
+    ),
+    "slower": (
+        (90.8, 80.3, 82.3, 81.9, 83.5, 84.5, 80.3, 81.4, 82.5),
+        (21.74, 22.09, 22.01, 22.04, 21.93, 21.96, 22.07, 22.04, 22.04),
+        (94.5, 92.7, 92.2, 92.9, 92.1, 94.3, 93.6, 93.2, 93.3),
+    ),
+}
+"""TTFT p50 and TPOT p50 in ms, and the percent of the CPU that other programs used: runs of 1 s against a paced server
+with 60 and 20 ms, again, and with 30 % and 10 % more, four requests in flight, on a busy machine with 2 cores
+(2026-11-29)."""
+
+
+def recorded(name: str) -> list[list[Quantity]]:
+    *metrics, loads = RECORDED[name]
+    return [[one._replace(higher_is_better=False) for one in slowed(list(values), list(loads))] for values in metrics]
+
+
+@pytest.mark.parametrize(("name", "states"), [("base", "ok"), ("same", "ok"), ("slower", "slower")])
+def test_recorded_sweeps_of_a_paced_server_on_a_busy_machine_are_told_apart(name: str, states: str) -> None:
+    pairs = zip(("TTFT", "TPOT"), recorded("base"), recorded(name), strict=True)
+    assert [judge("one", metric, [before, after], 5.0).state for metric, before, after in pairs] == [states] * 2
+
+
+def synthetic(chance: random.Random, factor: float, mean: float, scatter: float) -> dict[str, list[Quantity]]:
+    """Ten repeats with the scatter of the recorded ones, twice as wide, and other load, which slows TTFT down."""
+    loads = [min(95.0, max(0.0, chance.gauss(mean, scatter))) for _ in range(10)]
+    percents = [load if load >= 5 else None for load in loads]
+    found = {}
+    for metric, values in zip(("TTFT", "TPOT"), RECORDED["same"][:2], strict=True):
+        noise = [1 + 2 * (chance.choice(values) / values[0] - 1) for _ in loads]
+        slowing = [1 + (0.2 if metric == "TTFT" else 0.02) * load / 100 for load in loads]
+        made = [100 * factor * one * other for one, other in zip(noise, slowing, strict=True)]
+        found[metric] = [one._replace(higher_is_better=False) for one in slowed(made, percents)]
+    return found
+
+
+@pytest.mark.parametrize(("mean", "scatter"), [(0.0, 0.0), (10.0, 10.0), (30.0, 30.0), (90.0, 5.0)])
+def test_of_a_thousand_pairs_of_ten_repeats_of_the_same_server_none_is_slower(mean: float, scatter: float) -> None:
+    chance, states = random.Random(29), {"ok": 0, "unknown": 0, "slower": 0}
+    for _ in range(250):
+        drift = chance.uniform(0, scatter)  # the machine is busier at one of the two times
+        sides = synthetic(chance, 1.0, mean, scatter), synthetic(chance, 1.0, mean + drift, scatter)
+        rows = [slowdown._judge("one", metric, [side[metric] for side in sides], 5.0) for metric in sides[0]]
+        states[verdict(slowdown._corrected(rows, 5.0))] += 1
+    assert states["slower"] == 0 and states["ok"] >= 240, states
+    sides = synthetic(chance, 1.0, mean, scatter), synthetic(chance, 1.15, mean, scatter)
+    assert {judge("one", metric, [side[metric] for side in sides], 5.0).state for metric in sides[0]} == {"slower"}
+
+
 def side_of(chance: random.Random, metrics: int, count: int) -> list[ResultRecord]:
     """Repeats with independent metrics, all drawn from the same distribution."""
     rows = [{f"m{number}": {"value": chance.gauss(100, 5), "unit": "ms", "higher_is_better": False}
