@@ -31,6 +31,8 @@ def postprocess(i):
             model = env.get("CM_OWN_PROMPTS_MODEL")
             tokens = read_language_model(Path(model)).ordinary_tokens if model and not path else ()
             rows = read_prompts(Path(path)) if path else generated_rows(**request["generated"], tokens=tokens)
+        if lengths := request.get("answer_lengths"):
+            rows = [{**row, "max_tokens": length} for row, length in zip(rows, lengths, strict=True)]
         lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         (folder / FILES[0]).write_text(lines, encoding="utf-8")
         (folder / FILES[1]).write_text(json.dumps(request) + "\n", encoding="utf-8")

@@ -19,6 +19,7 @@ from crowdperf.data.given_prompts import (
 )
 from crowdperf.data.language_models import longest_text, read_language_model, require_fit
 from crowdperf.data.traces import MIN_TOKENS, read_trace
+from crowdperf.rules.backends import BACKENDS
 
 USUAL_LENGTH = "512"
 """Tokens of generated prompts for a model of the user: what llama-bench measures by default, as 128 of answers."""
@@ -44,9 +45,11 @@ def request_environment(values) -> dict[str, str]:
         raise DataError(
             "the prompts are missing", "give --prompts=FILE.jsonl or --trace=FILE, or --input_tokens=N to generate them"
         )
+    answers = _answer_lengths(values, is_generated=path is None)
+    most = max(answers)
     request = {
         "is_synthetic": path is None,
-        "max_tokens": values["output_tokens"],
+        "max_tokens": most,
         "has_fixed_length": path is None,
         "limits": parse_slo(values["slo"] or ""),
     }
@@ -60,19 +63,40 @@ def request_environment(values) -> dict[str, str]:
             if any("max_tokens" in row for row in rows):
                 found = f"--prompts: {path} has max_tokens, which only a server supports"
                 raise DataError(found, "remove it, or use --output_tokens")
-            request["longest_prompt"] = longest_text(rows, model, values["backend"] or "", values["output_tokens"])
+            request["longest_prompt"] = longest_text(rows, model, values["backend"] or "", most)
     else:
         mean, deviation = parse_lengths(lengths)
         request["generated"] = {
             "mean": mean, "deviation": deviation, "count": values["count"], "seed": values["seed"]
         }  # fmt: skip
+        if len(set(answers)) > 1:
+            request["answer_lengths"] = answers
         if model is not None:
             longest = max(generated_lengths(**request["generated"]))
-            require_fit(model, longest, values["output_tokens"])
+            require_fit(model, longest, most)
             request["longest_prompt"] = longest
             content = identity(model.path)
     known = {"CM_OWN_PROMPTS_MODEL": "" if model is None else str(model.path)}
     return {**_environment(request, "" if path is None else str(path), content), **known}
+
+
+def _answer_lengths(values, *, is_generated: bool) -> list[int]:
+    """The number of tokens of each answer. Raises DataError."""
+    text = values["output_tokens"]
+    mean, deviation = parse_lengths(text, "output_tokens", MIN_TOKENS)
+    backend = BACKENDS.get(values["backend"] or "")
+    if deviation and not is_generated:
+        raise DataError(
+            f"--output_tokens: found {text!r}, but lengths vary only for generated prompts",
+            "give --output_tokens=N, or max_tokens on the lines of --prompts",
+        )
+    if deviation and values["model_path"] is not None and backend is not None and not backend.tokenizes:
+        servers = ", ".join(sorted(name for name, one in BACKENDS.items() if one.tokenizes))
+        raise DataError(
+            f"--output_tokens: found {text!r}, but this backend gives all answers the same length",
+            f"give --output_tokens=N, or a backend that is a server: {servers}",
+        )
+    return generated_lengths(mean, deviation, values["count"], values["seed"] + 1, MIN_TOKENS)
 
 
 def _environment(request, file: str, content: str) -> dict[str, str]:

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import model_files
 import pytest
 from recipe_loader import input_values, load_recipe
 from stub_openai import write_tokenizer
@@ -191,6 +192,36 @@ def test_a_trace_is_described_and_written(tmp_path: Path, monkeypatch: pytest.Mo
     assert other["CM_OWN_PROMPTS_IDENTITY"] != env["CM_OWN_PROMPTS_IDENTITY"]
     with pytest.raises(DataError, match="--trace and --input_tokens cannot be combined"):
         described(CM_MLPERF_OWN_TRACE_PATH=str(path), CM_MLPERF_OWN_INPUT_TOKENS="8")
+
+
+def test_answers_to_generated_prompts_may_have_varying_lengths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    env = described(CM_MLPERF_OWN_INPUT_TOKENS="5", CM_MLPERF_OWN_OUTPUT_TOKENS="20,6", CM_OWN_PROMPTS_COUNT="16")
+    monkeypatch.chdir(tmp_path)
+    assert writing.postprocess({"env": env})["return"] == 0
+    rows = [json.loads(line) for line in (tmp_path / "samples.jsonl").read_text().splitlines()]
+    lengths = [row["max_tokens"] for row in rows]
+    facts = json.loads((tmp_path / "dataset.json").read_text())
+    assert len(set(lengths)) > 5 and min(lengths) >= 2 and 15 < sum(lengths) / 16 < 25
+    assert facts["max_tokens"] == max(lengths) and facts["has_fixed_length"] is True
+    same = described(CM_MLPERF_OWN_INPUT_TOKENS="5", CM_MLPERF_OWN_OUTPUT_TOKENS="20")
+    assert "answer_lengths" not in same["CM_OWN_PROMPTS_REQUEST"]
+    with pytest.raises(DataError, match="--output_tokens: found '9,2', but lengths vary only for generated prompts"):
+        path = str(prompts_file(tmp_path, {"prompt": "a"}))
+        described(CM_MLPERF_OWN_PROMPTS_PATH=path, CM_MLPERF_OWN_OUTPUT_TOKENS="9,2")
+
+
+@pytest.mark.parametrize(("backend", "is_server"), [("llama_cpp", True), ("torch_llm", False)])
+def test_a_model_of_the_user_has_varying_lengths_behind_a_server_only(
+    tmp_path: Path, backend: str, is_server: bool
+) -> None:
+    file = str(model_files.gguf(tmp_path / "m.gguf"))
+    env = {"CM_MLPERF_OWN_MODEL_PATH": file, "CM_MLPERF_OWN_OUTPUT_TOKENS": "20,6", "CM_MLPERF_BACKEND": backend}
+    if is_server:
+        assert "answer_lengths" in described(**env, CM_MLPERF_OWN_INPUT_TOKENS="8")["CM_OWN_PROMPTS_REQUEST"]
+        return
+    with pytest.raises(DataError, match="but this backend gives all answers the same length") as caught:
+        described(**env, CM_MLPERF_OWN_INPUT_TOKENS="8")
+    assert "llama_cpp, vllm" in str(caught.value)
 
 
 @pytest.mark.parametrize("most", [1, "9", 2.5, True])

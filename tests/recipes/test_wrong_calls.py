@@ -140,6 +140,7 @@ CALLS = [
     ("--endpoint={stub} --input_tokens=9 --conversations=yes", "--conversations", "prompts"),
     ("--endpoint={stub} --prompts=turns.jsonl --conversations=yes --rate=2", "--conversations: decides", "omit --rate"),
     ("--endpoint={stub} --prompts=turns.jsonl --conversations=yes --concurrency=1,2", "--conversations: has one"),
+    ("--endpoint={stub} --prompts=prompts.jsonl --output_tokens=9,2", "--output_tokens: found '9,2'", "max_tokens on"),
     ("--endpoint={stub} --input_tokens=9 --tokenizer=none", "--tokenizer: ", "none does not exist"),
     ("--endpoint={stub} --input_tokens=9 --tokenizer=prompts.jsonl", "prompts.jsonl; allowed: a file tokenizer.json"),
     ("--endpoint={stub} --model=smollm2 --tokenizer=.", "--tokenizer: only supported for your own prompts"),
@@ -158,7 +159,8 @@ CALLS = [
     ("--endpoint={stub} --input_tokens=ten", "--input_tokens", "'ten'"),
     (
         "--endpoint={stub} --input_tokens=10 --output_tokens=1",
-        "--output_tokens: found '1'; allowed: a whole number from 2",
+        "--output_tokens: found '1'",
+        "allowed: N, or N,STDDEV, with N from 2",
     ),
     (
         "--endpoint={stub} --input_tokens=10 --prompts=prompts.jsonl",

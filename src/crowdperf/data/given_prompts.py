@@ -117,25 +117,26 @@ def _whole_characters(text: str) -> str:
     return text
 
 
-def parse_lengths(text: str) -> tuple[float, float]:
-    """Return mean and standard deviation, in words, of `N` or `N,STDDEV`. Raises DataError for another form."""
+def parse_lengths(text: str, name: str = "input_tokens", least: int = 1) -> tuple[float, float]:
+    """Return mean and standard deviation, in words or tokens, of `N` or `N,STDDEV`. Raises DataError for another
+    form of the input `name`."""
     parts = text.split(",")
     try:
         numbers = [float(part) for part in parts]
     except ValueError:
         numbers = []
-    if len(numbers) not in (1, 2) or not 1 <= numbers[0] <= 10_000_000 or not 0 <= numbers[-1] <= 10_000_000:
-        raise DataError(f"--input_tokens: found {text!r}", "allowed: N, or N,STDDEV, with N from 1, such as 512,64")
+    if len(numbers) not in (1, 2) or not least <= numbers[0] <= 10_000_000 or not 0 <= numbers[-1] <= 10_000_000:
+        raise DataError(f"--{name}: found {text!r}", f"allowed: N, or N,STDDEV, with N from {least}, such as 512,64")
     return numbers[0], numbers[1] if len(numbers) == 2 else 0.0
 
 
-def generated_lengths(mean: float, deviation: float, count: int, seed: int) -> list[int]:
-    """Return the lengths of the prompts that generated_rows makes of the same values."""
-    return _lengths(random.Random(seed), mean, deviation, count)
+def generated_lengths(mean: float, deviation: float, count: int, seed: int, least: int = 1) -> list[int]:
+    """Return the lengths of the prompts that generated_rows makes of the same values, or of answers to them."""
+    return _lengths(random.Random(seed), mean, deviation, count, least)
 
 
-def _lengths(draw: random.Random, mean: float, deviation: float, count: int) -> list[int]:
-    return [max(1, round(draw.gauss(mean, deviation))) for _ in range(count)]
+def _lengths(draw: random.Random, mean: float, deviation: float, count: int, least: int = 1) -> list[int]:
+    return [max(least, round(draw.gauss(mean, deviation))) for _ in range(count)]
 
 
 def generated_rows(

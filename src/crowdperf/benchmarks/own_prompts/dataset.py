@@ -64,7 +64,7 @@ def _prompt(row: Any) -> OwnPrompt:
     most = None if row.get("max_tokens") is None else int(row["max_tokens"])
     at_s = None if row.get("at_s") is None else float(row["at_s"])
     if "tokens" in row:
-        return OwnPrompt(messages=None, text=None, tokens=token_array(row["tokens"]))
+        return OwnPrompt(messages=None, text=None, tokens=token_array(row["tokens"]), max_tokens=most)
     if "text" in row:
         text = str(row["text"])
         return OwnPrompt(messages=({"role": "user", "content": text},), text=text, max_tokens=most, at_s=at_s)
