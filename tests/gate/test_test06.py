@@ -176,8 +176,8 @@ def tree(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def rules_of(tree: Path, **options: Any) -> set[str]:
-    found = gate.check(tree, ROUND, Options(allow_synthetic=True, **options))
+def rules_of(tree: Path) -> set[str]:
+    found = gate.check(tree, ROUND, Options(allow_synthetic=True))
     return {one.rule for one in found.findings if one.severity is gate.Severity.ERROR}
 
 
@@ -219,6 +219,36 @@ def test_a_bad_answer_is_refused_whatever_the_verdict_file_says(tree: Path, tmp_
 
 def test_no_answer_at_all_verifies_nothing(tree: Path, tmp_path: Path) -> None:
     assert rules_of(changed(tree, tmp_path, lambda rows: rows.clear(), "Offline")) == {"TEST-011"}
+
+
+LISTS: Mapping[str, tuple[str, str, set[str]]] = {
+    "LoadGen's empty list": ("[\n]\n", "", set()),
+    "no list": ("", "", {"TEST-011"}),
+    "a list of other things": ("[\n{}\n]\n", "", {"TEST-011"}),
+    "answers that were cut out": ("[\n\n...\n\n]\n", "", {"TEST-011", "TEST-026"}),
+    "a check that failed": ("[\n]\n", "EOS check pass: False\nTEST06 verification failed\n", {"TEST-004"}),
+}
+
+
+@pytest.mark.parametrize("case", LISTS)
+def test_an_empty_log_without_the_log_of_its_run_warns_as_in_the_published_round(
+    tree: Path, tmp_path: Path, case: str
+) -> None:
+    """Twelve results of round v5.1 have LoadGen's empty list, three lines that passed, and no other file."""
+    text, verdict, refusing = LISTS[case]
+    copied = Path(shutil.copytree(tree, tmp_path / "tree"))
+    (test,) = copied.glob(f"closed/*/compliance/*/{MODEL}/Offline/TEST06")
+    shutil.rmtree(test / "performance")
+    (test / "accuracy/mlperf_log_accuracy.json").write_text(text)
+    if verdict:
+        (test / "verify_accuracy.txt").write_text(verdict)
+    found = gate.check(copied, ROUND, Options(allow_synthetic=True)).findings
+    assert {one.rule for one in found if one.severity is gate.Severity.ERROR} == refusing
+    warnings = [one for one in found if one.rule == "TEST-011" and one.severity is gate.Severity.WARNING]
+    assert bool(warnings) is ("TEST-011" not in refusing)
+    for one in warnings:
+        assert "passed without an answer, so TEST06 shows nothing" in one.found
+        assert "audit.config" in one.allowed and "repeat the test" in one.allowed
 
 
 def test_answers_of_another_run_are_refused(tree: Path, tmp_path: Path) -> None:

@@ -49,7 +49,6 @@ EXCEPTIONS: Mapping[str, str] = {
     "TEST-008": "one TEST01 that is a third slower than its run",
     "TEST-009": "the verdict of that TEST01, of a run that is not in the tree",
     "TEST-010": _PART,
-    "TEST-011": "TEST06 of twelve results without a logged answer",
     "TEST-013": _CUT,
 }
 """The actual faults of the refused results of the round, by rule. None of them is allowed by the rules."""

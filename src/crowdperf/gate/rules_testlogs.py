@@ -184,7 +184,7 @@ def responses_are_of_run(test: TestView) -> Iterator[Violation]:
         return
     found = shown_responses(source.text)
     if not found:
-        yield Violation(path=source.path, found="no response", allowed="the responses that LoadGen logged in the test")
+        yield _no_response(test)
         return
     loaded = log.values.get("loaded_qsl_set")
     if not log.is_usable or not isinstance(loaded, list):
@@ -204,6 +204,21 @@ def responses_are_of_run(test: TestView) -> Iterator[Violation]:
         yield Violation(
             path=source.path, found=f"seq_id {last}", allowed=f"below {issued:g}, the samples of {log.path}"
         )
+
+
+def _no_response(test: TestView) -> Violation:
+    """A warning if TEST06's log is LoadGen's empty list and the run's detail log is not in the tree.
+
+    The official checkers read the verdict alone, and the script (compliance/TEST06/run_verification.py of
+    mlcommons/inference b66003e1) passes an empty log: twelve results of round v5.1 were accepted so. Where there is a
+    detail log, LoadGen's source determines how many responses it wrote.
+    """
+    source, found, allowed = test.responses, "no response", "the responses that LoadGen logged in the test"
+    if test.test != "TEST06" or source.text.split() != ["[", "]"] or not test.run.detail.is_missing:
+        return Violation(path=source.path, found=found, allowed=allowed)
+    found = f"no response: {test.verify_accuracy.path} passed without an answer, so TEST06 shows nothing"
+    allowed = "about 100: put TEST06's audit.config into the folder in which the run starts, and repeat the test"
+    return Violation(path=source.path, found=found, allowed=allowed, severity=Severity.WARNING)
 
 
 @rule("TEST-022", Scope.TEST, "As many responses were logged as the run's sampling target requires.", source=LOADGEN,
