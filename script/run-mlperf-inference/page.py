@@ -13,7 +13,7 @@ from crowdperf.kit.html_page import ABSENT, Html, bullets, chart, copyable, docu
 from crowdperf.kit.numbers import quantity
 from crowdperf.kit.plot import Quantile, latency_plot, latency_series
 from crowdperf.logs.efficiency import efficiency_page
-from crowdperf.logs.load_plots import load_part
+from crowdperf.logs.load_plots import load_part, server_part
 from crowdperf.logs.text_metrics import page_part
 from crowdperf.rules.backends import is_of_client
 
@@ -147,7 +147,9 @@ def settings_part(scenarios: Sequence[Mapping[str, Any]]) -> str:
 def loads_part(scenarios: Sequence[Mapping[str, Any]], loads: Mapping[str, Mapping[str, Any]]) -> str:
     """A line for each performance run, which opens its load over time."""
     runs = [(row["scenario"], row["performance"].get("folder", "")) for row in scenarios if row["performance"]]
-    return "\n".join(load_part(scenario, loads.get(folder)) for scenario, folder in runs)
+    servers = [(row["scenario"], row["performance"].get("text") or {}) for row in scenarios if row["performance"]]
+    parts = [load_part(scenario, loads.get(folder)) for scenario, folder in runs]
+    return "\n".join(filter(None, [*parts, *(server_part(*one) for one in servers)]))
 
 
 def commands_part(results: Mapping[str, Any], environment: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from stub_openai import Stub, running_stub
 
-from crowdperf.call.server_metrics import answers, parse_page, safe_settings, summary
+from crowdperf.call.server_metrics import MAX_ROWS, answers, parse_page, safe_settings, series, summary
 from crowdperf.harness.watch.server_watch import ServerWatch
 
 VLLM = """# HELP vllm:num_requests_running Number of requests in model execution batches.
@@ -63,15 +63,25 @@ def line(**facts: Any) -> str:
 
 def test_the_summary_has_means_maxima_and_what_was_counted_meanwhile() -> None:
     lines = [
-        line(kv_cache=0.2, running=1, preemptions=5, prefix_queries=100, prefix_hits=90),
+        line(time_s=0.0, kv_cache=0.2, running=1, preemptions=5, prefix_queries=100, prefix_hits=90),
         json.dumps({"configuration": {"version": "1"}}), json.dumps({"failed": "status 503"}),
-        line(kv_cache=0.6, running=4, preemptions=8, prefix_queries=300, prefix_hits=140), '{"server": "vLL',
+        line(time_s=1.0, kv_cache=0.6, running=4, preemptions=8, prefix_queries=300, prefix_hits=140),
+        '{"server": "vLL',
     ]  # fmt: skip
     assert summary(lines) == {
         "configuration": {"version": "1"}, "samples": 2, "failed_samples": 1, "server": "vLLM", "path": "/metrics",
         "kv_cache": {"mean": 0.4, "max": 0.6}, "running": {"mean": 2.5, "max": 4}, "waiting": None,
         "preemptions": 3, "prefix_hit_rate": 0.25,
+        "series": {"columns": ["time_s", "kv_cache", "running", "waiting"],
+                   "rows": [[0.0, 0.2, 1.0, None], [1.0, 0.6, 4.0, None]]},
     }  # fmt: skip
+
+
+def test_a_long_series_has_means_of_several_seconds() -> None:
+    rows = [{"time_s": float(second), "running": second % 2} for second in range(2 * MAX_ROWS)]
+    found = series(rows)["rows"]
+    assert len(found) == MAX_ROWS and found[0] == [1.0, None, 0.5, None] and found[-1][0] == 2 * MAX_ROWS - 1
+    assert series([{"running": 1.0}])["rows"] == [], "answers without a time"
 
 
 def test_a_restarted_server_has_no_counts_and_one_without_metrics_says_why() -> None:
@@ -102,6 +112,7 @@ def test_a_server_is_asked_while_the_block_lasts(served: tuple[Stub, str]) -> No
     stub, url = served
     found = watched(stub, f"{url}/metrics=vllm/v1", 2)
     assert (found["server"], found["path"], found["kv_cache"]["max"]) == ("vLLM", "/metrics", 0.25)
+    assert found["series"]["rows"][0][1] == 0.25
     assert found["samples"] >= 1 and found["configuration"]["block_size"] == "16"
     assert "secret" not in json.dumps(found)
 

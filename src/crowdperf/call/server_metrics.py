@@ -5,7 +5,7 @@ that neither a large page nor a server that hangs disturbs the client. It prints
 reads them after the run.
 
     {}                                        the first line: this process has started
-    {"server": "vLLM", "path": "/metrics", "kv_cache": 0.4, "running": 4.0, "waiting": 0.0, "preemptions": 0.0, ...}
+    {"time_s": 2.0, "server": "vLLM", "path": "/metrics", "kv_cache": 0.4, "running": 4.0, "waiting": 0.0, ...}
     {"failed": "status 503"}                  a question without an answer, after others
     {"absent": "status 404"}                  the server has no known metrics. Nothing more is asked
     {"configuration": {"version": "0.32.0"}}  its reported settings
@@ -22,7 +22,7 @@ import math
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -37,6 +37,8 @@ _TRIES = 3
 _NO_SUCH_PAGE = "status 404"
 """A server that says so is not loading: one round is enough."""
 _GAUGES = ("kv_cache", "running", "waiting")
+MAX_ROWS = 240
+"""Of the series in result.json. Longer runs have means of several seconds: this project's choice."""
 _NAMES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "vLLM": {
         "kv_cache": ("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"),
@@ -129,8 +131,8 @@ def safe_settings(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def summary(lines: Iterable[str]) -> dict[str, Any]:
-    """Return the content of the process's lines, for result.json: means and maxima of KV cache, running and waiting
-    requests, and what was counted between the first and the last answer. `why`: there are no metrics."""
+    """Return the content of the process's lines, for result.json: means, maxima and the series of KV cache, running and
+    waiting requests, and what was counted between the first and the last answer. `why`: there are no metrics."""
     rows, failed, absent, settings = [], 0, "", dict[str, Any]()
     for line in lines:
         try:
@@ -149,11 +151,25 @@ def summary(lines: Iterable[str]) -> dict[str, Any]:
     for name in _GAUGES:
         values = [row[name] for row in rows if name in row]
         found[name] = {"mean": sum(values) / len(values), "max": max(values)} if values else None
+    found["series"] = series(rows)
     found["preemptions"] = _increase(rows, "preemptions")
     queries, hits = _increase(rows, "prefix_queries"), _increase(rows, "prefix_hits")
     is_counted = queries is not None and hits is not None and queries > 0
     found["prefix_hit_rate"] = hits / queries if is_counted else rows[-1].get("hit_rate")  # type: ignore[operator]
     return found
+
+
+def series(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the gauges over time as columns and rows, at most MAX_ROWS: means of as many answers as needed, at the
+    time of the last of them. None where the server does not report a gauge."""
+    size = max(1, -(-len(rows) // MAX_ROWS))
+    found: list[list[float | None]] = []
+    for begin in range(0, len(rows), size):
+        part = rows[begin : begin + size]
+        values = [[row[name] for row in part if name in row] for name in _GAUGES]
+        means = [round(sum(one) / len(one), 4) if one else None for one in values]
+        found.append([part[-1].get("time_s"), *means])
+    return {"columns": ["time_s", *_GAUGES], "rows": [row for row in found if row[0] is not None]}
 
 
 def _increase(rows: list[dict[str, Any]], name: str) -> float | None:
@@ -213,12 +229,13 @@ class _Server:
 def answers(server: _Server) -> Iterator[dict[str, Any]]:
     """Yield the objects of the lines, one a second, for ever if the server has metrics."""
     tries, has_any = 0, False
+    start_s = time.monotonic()
     while True:
         began_s = time.monotonic()
         facts, why = server.sample()
         tries += 1
         if facts is not None:
-            yield facts
+            yield {"time_s": round(began_s - start_s, 1), **facts}
         elif has_any:
             yield {"failed": why}
         if facts is not None and not has_any:

@@ -1,6 +1,7 @@
-"""What a run's load.json recorded, in one sentence and as plots: memory, CPU and each GPU over time. Pure."""
+"""What a run's load.json recorded, in one sentence and as plots: memory, CPU and each GPU over time, and what the
+measured server reported. Pure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from statistics import fmean
 from typing import Any
 
@@ -38,19 +39,39 @@ def _recorded(load: Mapping[str, Any]) -> Iterator[tuple[str, str, str, float, f
         yield f"{name} power", "W", f"{stem}_w", 1.0, None
 
 
+_OF_SERVER = (
+    ("KV cache in use", "%", "kv_cache", 0.01, 100.0),
+    ("running requests", "", "running", 1.0, None),
+    ("waiting requests", "", "waiting", 1.0, None),
+)
+"""Those of `text.server.series` of result.json (crowdperf/call/server_metrics.py), as `_recorded` has them."""
+
+
 def load_part(name: str, load: Mapping[str, Any] | None) -> str:
     """One line about a run, which opens its plots. Flat ones are left out: the line says all that they show."""
+    return _part(name, load or {}, _recorded(load or {}), "no load was recorded")
+
+
+def server_part(name: str, text: Mapping[str, Any]) -> str:
+    """The same of what the server reported over time, empty without it. text: of result.json."""
+    found = (text.get("server") or {}).get("series") or {}
+    return _part(f"{name}, the server", found, _OF_SERVER, "no metric over time") if found.get("rows") else ""
+
+
+def _part(
+    name: str, load: Mapping[str, Any], recorded: Iterable[tuple[str, str, str, float, float | None]], nothing: str
+) -> str:
     said, plots = [], []
-    for words, unit, column, divisor, top in _recorded(load or {}):
-        points = series(load or {}, column, divisor)
+    for words, unit, column, divisor, top in recorded:
+        points = series(load, column, divisor)
         values = [value for _, value in points if value is not None]
         if not values:
             continue
         low, high = min(values), max(values)
         is_flat = len(values) < MIN_POINTS or high - low <= FLAT_SHARE * high
         spread = f"{quantity(low, 3)} to {quantity(high, 3)}" if not is_flat else f"about {quantity(fmean(values), 3)}"
-        said.append(f"{words} {spread} {unit}")
+        said.append(f"{words} {spread} {unit}".strip())
         if not is_flat:
-            plots.append((f"{words}, {unit}", line_plot(words, unit, points, top)))
-    sentence = f"{name}: {'; '.join(said) or 'no load was recorded'}"
+            plots.append((f"{words}, {unit}" if unit else words, line_plot(words, unit, points, top)))
+    sentence = f"{name}: {'; '.join(said) or nothing}"
     return folded(sentence, figures(plots)) if plots else f"<p>{text(sentence)}</p>"
