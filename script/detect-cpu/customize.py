@@ -6,6 +6,7 @@
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
+import functools
 from typing import Any
 
 from . import cpu_facts, limits, sources
@@ -34,8 +35,9 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
 plan = preprocess
 
 
+@functools.cache
 def _linux_facts() -> cpu_facts.CpuFacts:
-    """The facts of a Linux host: lscpu where there is one, /proc/cpuinfo and /sys for the rest."""
+    """The facts of a Linux host, read once in a process: lscpu where there is one, else /proc/cpuinfo and /sys."""
     return cpu_facts.facts_from_linux(
         cpu_facts.LinuxSources(
             lscpu=cpu_facts.parse_lscpu(sources.lscpu_json()),

@@ -3,7 +3,6 @@
 Every function gives "" or 0 or () where a source is missing; what to make of that is decided in the other modules.
 """
 
-import functools
 import os
 import platform
 import shutil
@@ -32,9 +31,8 @@ def machine() -> str:
     return platform.machine()
 
 
-@functools.cache
 def lscpu_json() -> str:
-    """The output of `lscpu -J`, asked once in a process, "" without lscpu or when it fails."""
+    """The output of `lscpu -J`, "" without lscpu or when it fails."""
     return _output(["lscpu", "-J"])
 
 

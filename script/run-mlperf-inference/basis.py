@@ -1,17 +1,57 @@
-"""What calls and runs are made with: what must be equal for an earlier run to count as the requested one. Pure."""
+"""What calls and runs are made with: the inputs of their recipe calls, and what must be equal for an earlier run to
+count as the requested one. Pure."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
-from crowdperf.rules.app_names import app_names
+from crowdperf.logs.layout import ResultsPaths
+from crowdperf.rules.app_names import APP_RECIPE, app_names
+from crowdperf.rules.benchmarks import accuracy_tags
 from crowdperf.rules.names import Mode
 
 from .matrix import Config, RunSpec
 
-APP_ALIAS = "app-mlperf-inference"
 SCORING_ALIAS = "process-mlperf-accuracy"
 TARGET_NAMES = ("target_qps", "target_latency_ms")
+
+
+class FolderInUse(Exception):
+    """The folder belongs to something else; the text says what to do."""
+
+
+def app_inputs(spec: RunSpec, folder: Path) -> dict[str, Any]:
+    """The inputs of the recipe call that makes one LoadGen run."""
+    return {"tags": spec.tags, **spec.inputs, "output_dir": str(folder)}
+
+
+def accuracy_inputs(spec: RunSpec, folder: Path) -> dict[str, Any]:
+    """The inputs of the recipe call that scores the accuracy run in ``folder``."""
+    return {"tags": accuracy_tags(spec.model), "result_dir": str(folder)}
+
+
+def planned_inputs(specs: Iterable[RunSpec], paths: ResultsPaths, passed_on: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The inputs of all recipe calls that a call with these ``specs`` makes, in order."""
+    rows: list[dict[str, Any]] = []
+    for spec in specs:
+        folder = paths.run(spec.model, spec.scenario, spec.mode).folder
+        rows.append({**passed_on, **app_inputs(spec, folder), "quiet": True})
+        if spec.mode is Mode.ACCURACY:
+            rows.append({**passed_on, **accuracy_inputs(spec, folder), "quiet": True})
+    return rows
+
+
+def without_secrets(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Inputs for a file or a line that others see: without those that are secret, however deep."""
+    from recipe_engine.rules.secrets import without_secret_flags  # only a hook's process has the engine
+
+    return without_secret_flags(inputs)
+
+
+def repeat_folders(folder: Path, count: int) -> Iterator[Path]:
+    """The folders of the repeats."""
+    return (folder / f"repeat-{number}" for number in range(1, count + 1))
 
 
 def settings_record(config: Config, passed_on: Mapping[str, Any]) -> dict[str, Any]:
@@ -87,7 +127,7 @@ def recipes_asked_for(
     """
     words = [[word.strip() for word in tags.split(",")] for tags in dependencies_of(app_meta, spec)]
     queries = [(set(filter(_is_tag, row)), row) for row in words if "detect" not in row]
-    found = {APP_ALIAS: list(app_variations(app_meta, spec))}
+    found = {APP_RECIPE: list(app_variations(app_meta, spec))}
     found |= {SCORING_ALIAS: []} if spec.mode is Mode.ACCURACY else {}
     for record in records:
         rows = [row for tags, row in queries if tags <= set(record["tags"])]

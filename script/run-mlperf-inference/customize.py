@@ -2,7 +2,7 @@
 
 What to run is decided in `matrix.py` and `resume.py`, the runs are made in `session.py` and `work.py`, judged in
 `outcome.py`, shown by `table.py` and `page.py`; `sessionfile.py` remembers how far each came, `basis.py` says what it
-was made with.
+was made with. Modules that only a run needs are imported where they are used: a plan is shown without them.
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
@@ -10,6 +10,7 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from crowdperf.call.answers import failure
 from crowdperf.call.power_command import power_words
@@ -20,7 +21,10 @@ from crowdperf.logs.layout import ResultsPaths, make_run_id
 from crowdperf.rules.app_names import APP_RECIPE, app_names, recipe_meta
 from crowdperf.rules.run_settings import PATHS
 
-from . import basis, loads, matrix, ratesearch, repeats, resume, session, sessionfile
+from . import basis, loads, matrix
+
+if TYPE_CHECKING:
+    from . import sessionfile
 
 NEEDED_PATHS = tuple(name for name in PATHS if name != "user_conf")
 """Inputs whose file or folder must be there, also in a plan of this machine. A run may yet write user.conf."""
@@ -32,7 +36,7 @@ PLANNED_RUN_ID = "planned-run"
 def own_inputs(inputs: dict, mapping: dict) -> dict:
     """The inputs of the call that decide what is run, for the command that repeats it; no secrets, no `--resume`."""
     names = [name for name in (*sorted(mapping), *PASSED_ON_INPUTS) if name not in ("resume", "rerun")]
-    return session.without_secrets({name: inputs[name] for name in names if inputs.get(name)})
+    return basis.without_secrets({name: inputs[name] for name in names if inputs.get(name)})
 
 
 def new_paths(config: matrix.Config) -> ResultsPaths:
@@ -72,17 +76,31 @@ def former_folder(config: matrix.Config, inputs: dict) -> tuple[dict | None, Res
     for a new one)."""
     if config.run_id:
         return None, ResultsPaths(config.results_folder, config.run_id)
-    settings = basis.settings_record(config, session.without_secrets(passed_on_inputs(inputs)))
-    return settings, sessionfile.find_former(config.results_folder, settings) if config.resume else None
+    settings = basis.settings_record(config, basis.without_secrets(passed_on_inputs(inputs)))
+    if not config.resume:
+        return settings, None
+    from .sessionfile import find_former
+
+    return settings, find_former(config.results_folder, settings)
 
 
-def surroundings(i, config: matrix.Config) -> sessionfile.Surroundings:
+def require_baseline(i, specs: tuple[matrix.RunSpec, ...]) -> None:
+    """Refuses a baseline or a limit that cannot be used, before anything runs. Raises matrix.ConfigError."""
+    if i["values"]["baseline"] is not None:
+        from . import repeats
+
+        repeats.require_baseline(i["values"], specs)
+
+
+def surroundings(i, config: matrix.Config) -> "sessionfile.Surroundings":
     """What decides the runs of the call beside its inputs."""
+    from . import session, sessionfile
+
     recipes_folder = Path(i["env"]["CM_TMP_CURRENT_SCRIPT_PATH"]).parent
     app_meta = recipe_meta(recipes_folder, APP_RECIPE)
     return sessionfile.Surroundings(
         config=config,
-        passed_on=session.without_secrets(passed_on_inputs(i["input"])),
+        passed_on=basis.without_secrets(passed_on_inputs(i["input"])),
         app_meta=app_meta,
         recipes=session.recipe_facts(recipes_folder, app_meta, matrix.matrix(config)),
     )
@@ -93,23 +111,27 @@ def plan(i):
     try:
         config = read_config(i)
         specs = matrix.matrix(config)
-        repeats.require_baseline(i["values"], specs)
+        require_baseline(i, specs)
         if config.is_rate_search:
+            from . import ratesearch
+
             return {"return": 0, "runs": [ratesearch.first_call(i)]}
         if (load := loads.several(i["values"])) is not None:
             base = loads.point_inputs(i["input"], i["meta"]["input_mapping"], load[0])
             return {"return": 0, "runs": list(loads.planned(base, *load))}
         settings, paths = former_folder(config, i["input"])
         if paths is not None:
+            from . import resume, sessionfile
+
             file = sessionfile.SessionFile(paths, surroundings(i, config), settings)
             specs = resume.choose(file.candidates(specs), resume.rule_of(config)).make
-    except (matrix.ConfigError, sessionfile.FolderInUse) as error:
+    except (matrix.ConfigError, basis.FolderInUse) as error:
         return failure(error, HINT)
     planned = paths or ResultsPaths(config.results_folder, PLANNED_RUN_ID)
     count = i["values"]["repeats"] or 1
-    several = [ResultsPaths(one.parent, one.name) for one in repeats.folders(planned.folder, count)]
+    several = [ResultsPaths(one.parent, one.name) for one in basis.repeat_folders(planned.folder, count)]
     places = [planned] if count == 1 else several
-    runs = [session.planned_inputs(specs, one, passed_on_inputs(i["input"])) for one in places]
+    runs = [basis.planned_inputs(specs, one, passed_on_inputs(i["input"])) for one in places]
     return {"return": 0, "runs": [run for them in runs for run in them]}
 
 
@@ -121,7 +143,7 @@ def preprocess(i):
             raise matrix.ConfigError(["--machine: a recorded machine works only with cm plan script"])
         if (conf := config.options.get("user_conf")) and not Path(conf).is_file():  # in a plan, a run may yet write it
             raise matrix.ConfigError([f"--user_conf: {conf} is not a file"])
-        repeats.require_baseline(i["values"], matrix.matrix(config))
+        require_baseline(i, matrix.matrix(config))
     except matrix.ConfigError as error:
         return failure(error, HINT)
     if loads.several(i["values"]) is not None:
@@ -134,8 +156,12 @@ def preprocess(i):
         problem = Exception(f"cannot create a folder in {config.results_folder}: {error.strerror}")
         return failure(problem, "hint: choose another folder with --results_dir")
     if config.is_rate_search:
+        from . import ratesearch
+
         return ratesearch.make(i, config.model, paths.folder, print)
     if (i["values"]["repeats"] or 1) > 1:
+        from . import repeats
+
         answer = repeats.make(i, i["meta"]["input_mapping"], paths.folder, print)
     else:
         answer = one_call(i, config, paths, settings, is_new=former is None)
@@ -146,6 +172,8 @@ def with_verdict(i, answer: dict, folder: Path) -> dict:
     """CM's answer, after a comparison of the results in a folder with the baseline, if there is one."""
     if answer["return"] or i["values"]["baseline"] is None:
         return answer
+    from . import repeats
+
     judged = repeats.judge(i["values"], folder)
     i["state"]["mlperf_comparison"] = judged
     return {**answer, **judged}
@@ -156,7 +184,7 @@ def sweep(i, config: matrix.Config) -> tuple[dict, Path]:
     load = loads.several(i["values"])
     assert load is not None
     name = config.run_id or make_run_id(datetime.now(timezone.utc), config.model, load[0], config.device)
-    base = session.without_secrets(loads.point_inputs(i["input"], i["meta"]["input_mapping"], load[0]))
+    base = basis.without_secrets(loads.point_inputs(i["input"], i["meta"]["input_mapping"], load[0]))
     text = loads.sweep_text(name, base, *load, i["values"]["repeats"] or 1)
     answer = loads.make(i["automation"].cmind.access, config.results_folder / name, text)
     i["state"].update(answer.get("new_state") or {})
@@ -166,9 +194,9 @@ def sweep(i, config: matrix.Config) -> tuple[dict, Path]:
 
 def one_call(i, config: matrix.Config, paths: ResultsPaths, settings: dict | None, *, is_new: bool) -> dict:
     """Makes the runs of one call in its folder, and gives CM's answer."""
-    from . import work  # with pages and plots, which a plan does not need
+    from . import sessionfile, work
 
-    in_use = sessionfile.FolderInUse(f"another run is using {paths.folder}")
+    in_use = basis.FolderInUse(f"another run is using {paths.folder}")
     try:
         with file_lock(paths.folder, in_use, is_needed=False):
             around = surroundings(i, config)
@@ -178,5 +206,5 @@ def one_call(i, config: matrix.Config, paths: ResultsPaths, settings: dict | Non
             )  # fmt: skip
             file = sessionfile.SessionFile(paths, around, settings)
             return work.make_runs(call, file, is_new=is_new)
-    except sessionfile.FolderInUse as error:
+    except basis.FolderInUse as error:
         return failure(error, "hint: wait until it finishes, or stop it" if error is in_use else HINT)

@@ -5,7 +5,7 @@ all repeats against those of the baseline (`cm diff script A B --max_slowdown`).
 """
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -17,10 +17,10 @@ from crowdperf.kit.path_redaction import HOME, RESULT, KnownFolders, honest
 from crowdperf.kit.terminal import aligned
 from crowdperf.kit.whole_file import write_json, write_whole
 
+from .basis import repeat_folders, without_secrets
 from .matrix import ConfigError, RunSpec
 from .outcome import repeat_command
 from .record import QUERY
-from .session import without_secrets
 
 OWN = ("repeats", "baseline", "max_slowdown", "junit", "markdown")
 """Inputs of the whole call, which its repeats do not get."""
@@ -36,8 +36,7 @@ def record_name(spec: RunSpec) -> str:
 
 def require_baseline(values: Mapping[str, Any], specs: tuple[RunSpec, ...]) -> None:
     """Refuses a baseline or a limit that cannot be used, before anything runs. Raises ConfigError."""
-    if (folder := values["baseline"]) is None:
-        return
+    folder = values["baseline"]
     from recipe_engine.provenance.compare import parse_tolerance  # only a hook's process has the engine
     from recipe_engine.provenance.record import find_results
     from recipe_engine.provenance.slowdown import without_digest
@@ -59,11 +58,6 @@ def require_baseline(values: Mapping[str, Any], specs: tuple[RunSpec, ...]) -> N
         raise ConfigError([f"--baseline: {folder} has no result of the same name: {found}"])
 
 
-def folders(folder: Path, count: int) -> Iterator[Path]:
-    """The folders of the repeats."""
-    return (folder / f"repeat-{number}" for number in range(1, count + 1))
-
-
 def make(i: dict[str, Any], mapping: Mapping[str, str], folder: Path, say: Callable[[str], None]) -> dict[str, Any]:
     """Makes the repeats one by one and prints their medians. The first failure ends it."""
     count = i["values"]["repeats"]
@@ -71,7 +65,7 @@ def make(i: dict[str, Any], mapping: Mapping[str, str], folder: Path, say: Calla
     names = [name for name in (*mapping, *PASSED_ON_INPUTS) if mapping.get(name) not in own]
     inputs = {name: i["input"][name] for name in names if i["input"].get(name)}
     state: dict[str, Any] = {}
-    for number, place in enumerate(folders(folder, count), start=1):
+    for number, place in enumerate(repeat_folders(folder, count), start=1):
         say(f"\nRepeat {number} of {count}: {place}")
         call = {**inputs, "action": "run", "automation": SCRIPT_AUTOMATION, "tags": QUERY, "quiet": True,
                 "results_dir": str(folder), "run_id": place.name}  # fmt: skip

@@ -16,17 +16,16 @@ from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION
 from crowdperf.kit.whole_file import write_json, write_whole
 from crowdperf.logs.layout import ResultsPaths, RunPaths
 from crowdperf.rules.app_names import APP_RECIPE, recipe_meta
-from crowdperf.rules.benchmarks import accuracy_tags
 from crowdperf.rules.names import Mode
 
-from . import basis, secondtry
+from . import secondtry
+from .basis import SCORING_ALIAS, accuracy_inputs, app_inputs, recipes_asked_for
 from .matrix import RunSpec
 from .outcome import FinishedRun
 
 HOST_NAME_KEY = "CM_HOST_SYSTEM_NAME"
 """Not kept, and of older results not shown: what a machine is called says nothing about its results."""
 
-SCORER = "process-mlperf-accuracy"
 OWN_RECIPE = "run-mlperf-inference"
 PAGE_NAME = "results.html"
 STEPS_ONLY = "steps"
@@ -77,7 +76,7 @@ class Session:
         state = self._call(app_inputs(spec, folder), f"the run {what}", APP_RECIPE)
         accuracy = None
         if spec.mode is Mode.ACCURACY:
-            scored = self._call(accuracy_inputs(spec, folder), f"the score of {what}", SCORER)
+            scored = self._call(accuracy_inputs(spec, folder), f"the score of {what}", SCORING_ALIAS)
             accuracy = scored["mlperf_accuracy"]
         relative = folder.relative_to(self.paths.folder).as_posix()
         return FinishedRun(spec=spec, folder=relative, result=state["mlperf_run"], accuracy=accuracy)
@@ -110,34 +109,6 @@ class Session:
         return state
 
 
-def app_inputs(spec: RunSpec, folder: Path) -> dict[str, Any]:
-    """The inputs of the recipe call that makes one LoadGen run."""
-    return {"tags": spec.tags, **spec.inputs, "output_dir": str(folder)}
-
-
-def accuracy_inputs(spec: RunSpec, folder: Path) -> dict[str, Any]:
-    """The inputs of the recipe call that scores the accuracy run in ``folder``."""
-    return {"tags": accuracy_tags(spec.model), "result_dir": str(folder)}
-
-
-def planned_inputs(specs: Iterable[RunSpec], paths: ResultsPaths, passed_on: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The inputs of all recipe calls that a call with these ``specs`` makes, in order."""
-    rows = []
-    for spec in specs:
-        folder = paths.run(spec.model, spec.scenario, spec.mode).folder
-        rows.append({**passed_on, **app_inputs(spec, folder), "quiet": True})
-        if spec.mode is Mode.ACCURACY:
-            rows.append({**passed_on, **accuracy_inputs(spec, folder), "quiet": True})
-    return rows
-
-
-def without_secrets(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Inputs for a file or a line that others see: without those that are secret, however deep."""
-    from recipe_engine.rules.secrets import without_secret_flags  # only a hook's process has the engine
-
-    return without_secret_flags(inputs)
-
-
 def made_by() -> dict[str, str | bool | None]:
     """Which crowdperf makes the results: text, version, commit, is_modified."""
     from recipe_engine.running.toolversion import tool_version  # only a hook's process has the engine
@@ -166,9 +137,9 @@ def recipe_facts(recipes_folder: Path, app_meta: Mapping[str, Any], specs: Itera
         meta = recipe_meta(recipes_folder, meta_path.parent.name)
         digest = recipe_digest(meta_path.parent)
         facts.append({"alias": meta["alias"], "uid": meta["uid"], "tags": meta["tags"], "sha256": digest})
-    asked: dict[str, list[str]] = {OWN_RECIPE: [], SCORER: []}
+    asked: dict[str, list[str]] = {OWN_RECIPE: [], SCORING_ALIAS: []}
     for spec in specs:
-        asked |= basis.recipes_asked_for(app_meta, facts, spec)
+        asked |= recipes_asked_for(app_meta, facts, spec)
     used = used_digests(recipes_folder.parent, asked)
     for row in facts:
         if used.get(row["alias"]):

@@ -22,7 +22,7 @@ from crowdperf.logs.layout import ResultsPaths, RunPaths
 from crowdperf.logs.run_requests import read_request
 from crowdperf.rules.names import Mode
 
-from .basis import recipes_that_matter, request_of
+from .basis import FolderInUse, recipes_that_matter, request_of
 from .matrix import Config, RunSpec
 from .outcome import FinishedRun
 from .resume import BASIS, Candidate, Progress
@@ -32,10 +32,6 @@ READABLE = (2, FORMAT)
 """2 was that of shared folders, with the same runs; 1, of single calls, did not say what a run was made with."""
 READ_PATHS = ("model_path", "model_info_path", "dataset_path", "preprocessed_path")
 """Keys of run.json that name what a run reads."""
-
-
-class FolderInUse(Exception):
-    """The folder belongs to something else; the text says what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -230,9 +230,19 @@ def test_the_hook_gives_the_facts_of_this_machine(hook_input) -> None:  # type: 
     json.dumps(state)
 
 
+def test_a_plan_of_several_steps_asks_the_machine_once(hook_input, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    recipe = load_recipe("detect-cpu")
+    recipe._linux_facts.cache_clear()
+    for _ in range(2):
+        assert recipe.preprocess(hook_input({"CM_HOST_OS_TYPE": "linux"})) == {"return": 0}
+        monkeypatch.setattr(sources, "lscpu_json", lambda: pytest.fail("lscpu is called a second time"))
+
+
 def test_a_machine_that_tells_nothing_is_an_error_with_a_hint(hook_input, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr(sources, "lscpu_json", lambda: "")
     monkeypatch.setattr(sources, "read_text", lambda path: "")
-    answer = load_recipe("detect-cpu").preprocess(hook_input({"CM_HOST_OS_TYPE": "linux"}))
+    recipe = load_recipe("detect-cpu")
+    monkeypatch.setattr(recipe, "_linux_facts", recipe._linux_facts.__wrapped__)
+    answer = recipe.preprocess(hook_input({"CM_HOST_OS_TYPE": "linux"}))
     assert answer["return"] == 1
     assert "hint:" in answer["error"]

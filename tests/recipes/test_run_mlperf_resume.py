@@ -406,7 +406,7 @@ def test_the_error_of_the_recipe_that_failed_goes_on_with_what_the_call_knows(ca
 
 
 def test_no_secret_of_the_call_is_in_the_session_file(tmp_path: Path) -> None:
-    passed_on = session.without_secrets({"env": {"CM_API_KEY": "hunter2", "CM_A": "1"}})
+    passed_on = basis.without_secrets({"env": {"CM_API_KEY": "hunter2", "CM_A": "1"}})
     settings = basis.settings_record(config(), passed_on)
     paths = ResultsPaths(tmp_path, "id")
     paths.folder.mkdir()

@@ -21,6 +21,7 @@ their scripts count, marked as seen in the code.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -98,9 +99,8 @@ def needs_of(configured: Configured, code: Mapping[str, str], caller: Configured
     """
     declared, env = expand_value(configured.layer.needs, configured.env), configured.env
     is_declared = caller is not None and bool(caller.layer.needs.get("downloads"))
-    script, python = ("\n".join(code[name] for name in code if name.endswith(kind)) for kind in (".sh", ".py"))
-    seen = _SECRET_IN_PYTHON.findall(python) + _SECRET_IN_SCRIPT.findall(script)
-    tokens = sorted({name for name in seen if is_secret(name) and not env.get(name)})
+    script = "\n".join(code[name] for name in code if name.endswith(".sh"))
+    tokens = [name for name in _keys_in_code(tuple(code.items())) if not env.get(name)]
     is_gpu = not GPU_TAGS.isdisjoint(configured.recipe.tags)
     return Needs(
         downloads=_declared_downloads(declared) or (() if is_declared else _seen_downloads(env)),
@@ -112,6 +112,17 @@ def needs_of(configured: Configured, code: Mapping[str, str], caller: Configured
         gpu=_texts(declared.get("gpu")) or _texts(is_gpu and "it queries the devices"),
         tokens=_texts(declared.get("tokens")) or tuple(f"{name} (used in its code)" for name in tokens),
     )
+
+
+@functools.cache
+def _keys_in_code(code: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
+    """The secret env keys that a recipe's files name, sorted; ``code`` has their names and texts."""
+    seen = (
+        (_SECRET_IN_PYTHON if name.endswith(".py") else _SECRET_IN_SCRIPT).findall(text)
+        for name, text in code
+        if name.endswith((".py", ".sh"))
+    )
+    return tuple(sorted({name for names in seen for name in names if is_secret(name)}))
 
 
 def _declared_downloads(declared: Mapping[str, Any]) -> tuple[Download, ...]:

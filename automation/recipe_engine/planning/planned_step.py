@@ -13,6 +13,8 @@ error means that a run would end with that error. When it reads a key that is no
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -111,7 +113,8 @@ class WatchedEnv(MutableMapping[str, Any]):
 def env_names(meta: Any) -> Iterator[str]:
     """The env keys that metadata, or a part of it, decides by: conditions, defaults, tags from env, ``<<<KEY>>>``."""
     if isinstance(meta, str):
-        yield from re.findall(PLACEHOLDER, meta)
+        if "<<<" in meta:
+            yield from re.findall(PLACEHOLDER, meta)
     elif isinstance(meta, Mapping):
         for key, value in meta.items():
             if key in (*KINDS, "default_env") and isinstance(value, Mapping):
@@ -259,8 +262,8 @@ class PlannedContext(StepContext):
         self.env = merge_env(self.env, new_env)
         if is_certain:
             self.state = merge_state(self.state, result.new_state)
-        for pattern, source in result.unknown:
-            self.set_unknown([pattern], source)
+        for source, rules in groupby(result.unknown, itemgetter(1)):
+            self.set_unknown([pattern for pattern, _ in rules], source)
         self.env = expand_env({**self.env, **kept})
         self.enforce_const()
         self.witness.gives("dependency", result.label, result.new_env, self.env, self.unknown)

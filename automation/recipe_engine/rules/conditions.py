@@ -103,13 +103,16 @@ NOTHING_UNKNOWN = Unknown()
 
 def with_unknown(env: Env, names: Iterable[str], unknown: Unknown) -> Env:
     """``env`` with those of ``names`` as unknown values that it lacks and that a step may have set."""
-    maybe = unknown.outside(env)
-    return {**env, **{key: symbol(key, unknown.source(key)) for key in sorted(set(names)) if key in maybe}}
+    absent = sorted(set(names).difference(env)) if unknown.rules else ()
+    return {**env, **{key: symbol(key, source) for key in absent if (source := unknown.source(key))}}
+
+
+_WILDCARDS = frozenset("*?[")
 
 
 def is_glob(pattern: str) -> bool:
     """Whether a key pattern matches more than one name."""
-    return any(letter in pattern for letter in "*?[")
+    return not _WILDCARDS.isdisjoint(pattern)
 
 
 def overlap(patterns: Iterable[str], allowed: Sequence[str]) -> tuple[str, ...]:

@@ -206,7 +206,11 @@ def expand_value(value: EnvValue, *sources: Mapping[str, EnvValue]) -> EnvValue:
 
 def plain_copy(value: Any) -> Any:
     """A copy of a value of JSON that shares no dict and no list with it; anything else is the same object."""
-    return with_texts(value, lambda text: text)
+    if isinstance(value, str):
+        return value
+    if value.__class__ is dict or isinstance(value, Mapping):
+        return {key: plain_copy(item) for key, item in value.items()}
+    return [plain_copy(item) for item in value] if isinstance(value, list) else value
 
 
 def deep_copy(value: Any) -> Any:
@@ -223,7 +227,7 @@ def with_texts(value: Any, change: Callable[[str], Any]) -> Any:
     """A copy of a value of JSON with each text in its lists and dicts changed; keys stay."""
     if isinstance(value, str):
         return change(value)
-    if isinstance(value, dict | Mapping):  # dict alone is asked fast
+    if value.__class__ is dict or isinstance(value, Mapping):
         return {key: with_texts(item, change) for key, item in value.items()}
     return [with_texts(item, change) for item in value] if isinstance(value, list) else value
 

@@ -256,7 +256,7 @@ def learn(value: Any, key: str = "") -> None:
         elif "://" in value and "@" in value:
             for found in _compiled(LOGIN.pattern).finditer(value):
                 _known.add(found["login"].rpartition(":")[2])
-    elif isinstance(value, dict | Mapping):  # dict alone is asked fast
+    elif value.__class__ is dict or isinstance(value, Mapping):
         for name, item in value.items():
             if (
                 item.__class__ is str
@@ -319,7 +319,7 @@ def _walk(value: Any, key: str | None, on_text: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         text = MASK if key and is_secret(key) and value else on_text(value)
         return value if text == value else text  # a text that knows its error (ErrorText) stays one
-    if isinstance(value, dict | Mapping):
+    if value.__class__ is dict or isinstance(value, Mapping):
         names = [(name, None if key is None else str(name)) for name in value]
         return {_walk(name, None, on_text): _walk(value[name], text, on_text) for name, text in names}
     if key and is_secret(key) and not isinstance(value, bool | type(None)):
