@@ -213,6 +213,7 @@ class KnownSecrets:
 
     def __init__(self) -> None:
         self.texts: tuple[str, ...] = ()
+        self.learned: dict[Any, str] = {}  # the last text of each key: the env of a step has mostly those of another
         self.calls = 0
 
     def add(self, text: str) -> None:
@@ -240,7 +241,7 @@ def known_from(*sources: Any) -> Iterator[bool]:
     finally:
         _known.calls -= 1
         if not _known.calls:
-            _known.texts = ()
+            _known.texts, _known.learned = (), {}
 
 
 def learn(value: Any, key: str = "") -> None:
@@ -257,15 +258,15 @@ def learn(value: Any, key: str = "") -> None:
             for found in _compiled(LOGIN.pattern).finditer(value):
                 _known.add(found["login"].rpartition(":")[2])
     elif value.__class__ is dict or isinstance(value, Mapping):
+        learned = _known.learned
         for name, item in value.items():
-            if (
-                item.__class__ is str
-                and "://" not in item
-                and not is_secret(name if name.__class__ is str else str(name))
-            ):
+            if item is None or learned.get(name) is item:
                 continue
-            if item is not None:
-                learn(item, str(name))
+            if item.__class__ is str:
+                learned[name] = item
+                if "://" not in item and not is_secret(name if name.__class__ is str else str(name)):
+                    continue
+            learn(item, str(name))
     elif isinstance(value, list | tuple | Frozen):
         for item in value._asdict().values() if isinstance(value, Frozen) else value:
             learn(item, key)
