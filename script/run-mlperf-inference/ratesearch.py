@@ -19,9 +19,9 @@ from crowdperf.logs.answer_metrics import values_of
 from crowdperf.logs.layout import ResultsPaths
 from crowdperf.rules.names import ExecutionMode, Mode, Scenario
 
+from .basis import without_secrets
 from .outcome import repeat_command
 from .record import QUERY
-from .session import without_secrets
 
 FILE = "find.json"
 OWN = (
