@@ -59,7 +59,7 @@ def server_part(name: str, text: Mapping[str, Any]) -> str:
 
 
 def _part(
-    name: str, load: Mapping[str, Any], recorded: Iterable[tuple[str, str, str, float, float | None]], nothing: str
+    name: str, load: Mapping[str, Any], recorded: Iterable[tuple[str, str, str, float, float | None]], otherwise: str
 ) -> str:
     said, plots = [], []
     for words, unit, column, divisor, top in recorded:
@@ -73,5 +73,5 @@ def _part(
         said.append(f"{words} {spread} {unit}".strip())
         if not is_flat:
             plots.append((f"{words}, {unit}" if unit else words, line_plot(words, unit, points, top)))
-    sentence = f"{name}: {'; '.join(said) or nothing}"
+    sentence = f"{name}: {'; '.join(said) or otherwise}"
     return folded(sentence, figures(plots)) if plots else f"<p>{text(sentence)}</p>"
