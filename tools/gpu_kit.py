@@ -18,12 +18,13 @@ import argparse
 import json
 import os
 import signal
+import statistics
 import subprocess
 import sys
 import tarfile
 import time
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -56,10 +57,11 @@ STEPS = (
     Step("calls", 2, 120),
     Step("loops", 3, 150),
     Step("harness", 4, 420),
+    Step("several", 5, 240),
+    Step("llama", 6, 180),
     Step("quiet", 7, 120),
     Step("refusals", 8, 180),
 )
-"""Phases 5 and 6, benchmarks of several networks and language models, are not in the kit."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,17 @@ class Kit:
     def check(self, name: str, is_right: bool, figure: str, why: str = "", **values: Any) -> None:
         """Add a PASS, or a FAIL with the reason."""
         self.tell(name, PASS if is_right else FAIL, figure, "" if is_right else why, **values)
+
+
+def seconds_of(run: Callable[[], object], synchronize: Callable[[], object], repeats: int = 10) -> float:
+    """The median time of a call, after three that are not counted."""
+    times = []
+    for number in range(repeats + 3):
+        started_s = time.perf_counter()
+        run()
+        synchronize()
+        times += [time.perf_counter() - started_s] if number >= 3 else []
+    return statistics.median(times)
 
 
 def rows_of(path: Path) -> list[Row]:

@@ -27,7 +27,8 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
-from gpu_kit import CHECKOUT, FAIL, NEEDS_GPU, NETWORKS, PASS, SKIP, Kit
+from gpu_kit import CHECKOUT, FAIL, NEEDS_GPU, NETWORKS, PASS, SKIP, Kit, seconds_of
+from gpu_kit_models import llama, several
 from gpu_kit_runs import harness, quiet, refusals
 
 LARGEST_DIFFERENCE = {"fp32": 1e-4, "fp16": 2e-2, "bf16": 2e-2}
@@ -135,17 +136,6 @@ def write_pictures(out: Path, count: int, side: int) -> None:
         "dataset": {"folder": str(folder), **asdict(identity_of(folder, open_dataset(folder)))},
     }  # fmt: skip
     (store / INDEX_FILE).write_text(json.dumps(content))
-
-
-def seconds_of(run: Callable[[], object], synchronize: Callable[[], object], repeats: int = 10) -> float:
-    """The median time of a call, after three that are not counted."""
-    times = []
-    for number in range(repeats + 3):
-        started_s = time.perf_counter()
-        run()
-        synchronize()
-        times += [time.perf_counter() - started_s] if number >= 3 else []
-    return statistics.median(times)
 
 
 class Plain:
@@ -479,7 +469,8 @@ def compiled_rate(module: Any, rows: Sequence[Any], wait: Callable[[], object]) 
 
 
 PHASES: Mapping[str, Callable[[Kit], None]] = {
-    one.__name__: one for one in (facts, devices, models, copies, calls, loops, harness, quiet, refusals)
+    one.__name__: one
+    for one in (facts, devices, models, copies, calls, loops, harness, several, llama, quiet, refusals)
 }
 
 

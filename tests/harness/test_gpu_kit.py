@@ -16,7 +16,7 @@ need("numpy", "torch", "safetensors", "mlperf_loadgen")
 
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
 gpu_kit = importlib.import_module("gpu_kit")
-SHORT = "facts,devices,models,copies,calls,quiet"
+SHORT = "facts,devices,models,copies,calls,several,llama,quiet"
 
 
 def run_kit(folder: Path, *words: str, limit_s: float = 600.0) -> tuple[int, str, dict[str, Any]]:
@@ -36,6 +36,10 @@ def test_the_steps_that_need_no_gpu_and_take_seconds_pass(tmp_path: Path) -> Non
         "calls.resnet50.fp32.equal",
         "calls.bert.fp32.repeats",
         "calls.rnnt.states",
+        "several.whisper.decoder.bf16",
+        "several.stable_diffusion_xl.step.bf16",
+        "llama.tokens",
+        "llama.tiny.answers.4",
     ):
         assert verdicts[name] == "PASS", said
     assert "(needs a GPU)" in said and f"{content['counts']['PASS']} PASS" in said.splitlines()[-1]
