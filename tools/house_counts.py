@@ -1,6 +1,6 @@
 """Counts how the house is built: roots on a path, glue, repetitions, inputs, directions of imports, lines.
 
-    .venv-test/bin/python tools/house_counts.py [--checkout=FOLDER] [--json] [--input=batch_timeout_us]
+    .venv-test/bin/python tools/house_counts.py [--checkout=FOLDER] [--json] [--input=NAME]    with limits, met or not
     .venv-test/bin/python tools/house_counts.py --files    each file, with the kinds of its lines and its purpose
 
 Works on packages that lie in recipe folders and on one package ``src/crowdperf``. Only files are read; what is counted
@@ -28,6 +28,29 @@ SHORT_WORDS = {"y", "n", "t", "f", "1", "0", "", "none", "never", "always"}
 READS = {"text", "texts", "number", "whole", "whole_number", "integer", "flag", "truth", "positive_number", "one_of"}
 """Names of methods that read one value of a document or of a call."""
 ONE_IDEA = ("parse_detail_log", "text_of", "_text", "failure", "write_json")
+SETTINGS = ("batch_timeout_us", "max_queue_delay_us", "instance_count", "max_batch_size")
+"""Settings of a run whose names are looked for unless ``--input`` names others."""
+LIMITS = {
+    "roots on a path (folders that contain a package)": 1,
+    "*-lib recipes": 1,
+    "sys.path edits in tests": 0,
+    "guards against CM's engine in customize.py": 1,
+    "tables of words for yes and no": 1,
+    **{f"functions {name}": 1 for name in ONE_IDEA if not name.startswith("_")},
+    "classes that read single values (of JSON, YAML, inputs)": 1,
+    "inputs without a type": 0,
+    "env keys that inputs describe with several types": 0,
+    "default_env entries for a key of another recipe's default_env": 0,
+    "pairs of rooms of harness that import each other": 0,
+    "pairs of rooms of crowdperf that import each other": 0,
+    "lines of Python in script and src": 92_000,
+    "lines of _cm.yaml": 10_500,
+    "lines of Python in tests": 86_000,
+    "lines of Python in automation": 20_500,
+}
+"""The most that a count may be. Counts without a limit are for information."""
+FILES_OF_A_NAME = 5
+"""The most files in which the name of an input may be: its description, its use, and what carries it."""
 HOOKS = {"preprocess", "postprocess", "plan", "plan_reuse", "predeps", "detect_version", "main"}
 LEFT_OUT = {"__pycache__", "node_modules", "build"}
 
@@ -115,8 +138,24 @@ class House:
         found: dict[str, Any] = {
             "inputs": len(rows),
             "inputs with a type": sum("type" in row for row in rows),
+            "inputs without a type": sum("type" not in row for row in rows),
             "inputs in input_mapping": mapped,
         }
+        types: dict[str, set[str]] = {}
+        for row in rows:
+            if row.get("env"):
+                types.setdefault(row["env"], set()).add(str(row.get("type")))
+        mixed = {key: sorted(kinds) for key, kinds in sorted(types.items()) if len(kinds) > 1}
+        found["env keys that inputs describe with several types"] = len(mixed)
+        homes: dict[str, set[str]] = {}
+        for path, meta in self.metas.items():
+            for key in _default_keys(meta):
+                homes.setdefault(key, set()).add(path.parent.name)
+        shared = {key: sorted(recipes) for key, recipes in sorted(homes.items()) if len(recipes) > 1}
+        found["default_env entries for a key of another recipe's default_env"] = sum(map(len, shared.values())) - len(
+            shared
+        )
+        found["where"] = {"env keys of several types": mixed, "keys of several default_env": shared}
         for name in names:
             word = re.compile(rf"\b{name}\b")
             found[f"files that name {name}"] = sum(bool(word.search(text)) for text in texts)
@@ -192,6 +231,16 @@ def _dependency_tags(meta: Any) -> Iterator[str]:
     elif isinstance(meta, list):
         for one in meta:
             yield from _dependency_tags(one)
+
+
+def _default_keys(meta: Any) -> Iterator[str]:
+    """The keys of every ``default_env`` anywhere in metadata."""
+    if isinstance(meta, dict):
+        for key, value in meta.items():
+            yield from value if key == "default_env" and isinstance(value, dict) else _default_keys(value)
+    elif isinstance(meta, list):
+        for one in meta:
+            yield from _default_keys(one)
 
 
 def _yes_no_tables(tree: ast.Module) -> Iterator[int]:
@@ -272,8 +321,14 @@ def _line_numbers(node: ast.stmt) -> set[int]:
 
 def counts_items(checkout: Path, scratch: Path) -> Iterator[tuple[str, Any]]:
     """The part ``counts`` of a picture."""
-    for name, value in House(checkout).counts("batch_timeout_us").items():
+    for name, value in House(checkout).counts(*SETTINGS).items():
         yield name, lambda value=value: value
+
+
+def judged(name: str, count: int) -> str:
+    """The limit of a count, and whether it is met; empty where there is none."""
+    limit = FILES_OF_A_NAME if name.startswith("files that name ") else LIMITS.get(name)
+    return "" if limit is None else f"  at most {limit:>6}  {'met' if count <= limit else 'NOT MET'}"
 
 
 def main(words: list[str]) -> int:
@@ -289,13 +344,13 @@ def main(words: list[str]) -> int:
     if given.files:
         print("\n".join(file_rows(House(given.checkout))))
         return 0
-    found = House(given.checkout).counts(*(given.input or ["batch_timeout_us"]))
+    found = House(given.checkout).counts(*(given.input or SETTINGS))
     if given.json:
         print(json.dumps(found, indent=1))
         return 0
     where = found.pop("where")
     width = max(map(len, found))
-    print("\n".join(f"{name:<{width}}  {value:>7}" for name, value in found.items()))
+    print("\n".join(f"{name:<{width}}  {value:>7}{judged(name, value)}" for name, value in found.items()))
     for name, places in where.items():
         print(f"\n{name}:")
         rows = places.items() if isinstance(places, dict) else ((place, "") for place in places)

@@ -11,9 +11,10 @@ from helpers import CHECKOUT
 
 META = """input_description:
   size: {type: whole, desc: a}
-  kind: {choices: [a, b], desc: b}
+  kind: {choices: [a, b], env: CM_KIND, desc: b}
   name: {desc: c}
 input_mapping: {name: CM_NAME}
+default_env: {CM_KIND: a, CM_SIZE: 1}
 deps:
 - tags: get,mlperf,results-lib
 - tags: get,generic-python-lib,_package.numpy
@@ -24,7 +25,8 @@ FILES = {
     "pyproject.toml": 'mypy_path = "a:b"\n',
     "script/get-mlperf-results-lib/_cm.yaml": "alias: get-mlperf-results-lib\n",
     "script/run-it/_cm.yaml": META,
-    "script/run-too/_cm.yaml": "_base: script::run-it\ninput_description:\n  size: {desc: of this one}\n",
+    "script/run-too/_cm.yaml": "_base: script::run-it\ninput_description:\n  size: {desc: of this one}\n"
+    "  kind: {type: text, desc: d}\nvariations:\n  fast:\n    default_env: {CM_KIND: b}\n",
     "script/run-it/customize.py": 'if __name__ == "customize":\n    raise ImportError\nTRUE = ("yes", "on", "1")\n',
     "tests/test_it.py": 'import sys\n{0}.append("x")\n{0}[:0] = ["y"]\nprint({0})\n'.format("sys.path"),
     "automation/engine.py": "a = 1\n",
@@ -62,19 +64,23 @@ def test_the_counts_of_a_made_house(tmp_path: Path, package: str) -> None:
         **dict.fromkeys([f"functions {name}" for name in ("text_of", "_text", "failure", "write_json")], 0),
         "classes that read single values (of JSON, YAML, inputs)": 1,
         "modules that parse JSON or YAML": 1,
-        "inputs": 4,
-        "inputs with a type": 2,
+        "inputs": 5,
+        "inputs with a type": 3,
+        "inputs without a type": 2,
+        "env keys that inputs describe with several types": 1,
+        "default_env entries for a key of another recipe's default_env": 1,
         "inputs in input_mapping": 1,
         "files that name name": 2,
         "files of tests that name name": 0,
         "pairs of rooms of harness that import each other": 1,
         **({"pairs of rooms of crowdperf that import each other": 0} if package.startswith("src") else {}),
         "lines of Python in script and src": 14,
-        "lines of _cm.yaml": 14,
+        "lines of _cm.yaml": 19,
         "lines of Python in tests": 4,
         "lines of Python in automation": 1,
     }
     assert where["harness"] == {"core <-> text": [1, 2]}
+    assert where["keys of several default_env"] == {"CM_KIND": ["run-it", "run-too"]}
     assert where["tables"] == ["script/run-it/customize.py:3"]
 
 
@@ -84,3 +90,15 @@ def test_a_file_is_listed_with_the_kinds_of_its_lines_and_its_purpose(tmp_path: 
     command = [sys.executable, str(CHECKOUT / "tools" / "house_counts.py"), f"--checkout={tmp_path}", "--files"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=True)
     assert done.stdout.split("\n")[1].split() == ["7", "2", "3", "1", "1", "src/a.py:", "What", "a", "does."]
+
+
+def test_a_count_is_shown_with_its_limit_and_whether_it_is_met(tmp_path: Path) -> None:
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    command = [sys.executable, str(CHECKOUT / "tools" / "house_counts.py"), f"--checkout={tmp_path}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=True)
+    rows = {line.partition("  ")[0]: " ".join(line.split()[-4:]) for line in done.stdout.splitlines()}
+    assert rows["*-lib recipes"] == "at most 1 met"
+    assert rows["inputs without a type"] == "most 0 NOT MET"
+    assert rows["files that name max_batch_size"] == "at most 5 met"
