@@ -30,6 +30,7 @@ from typing import Any
 
 from crowdperf.kit.text_documents import json_object, mapping, numbered_lines, part, utf8_text
 from crowdperf.store import facts
+from crowdperf.store.facts import stripped_text
 from crowdperf.store.model import Configuration, Figure, NewResult, System
 from crowdperf.store.result_folders import LeftOut
 
@@ -98,7 +99,7 @@ def _mean_tokens(total: object, count: object) -> int | None:
 
 def _vllm(content: Mapping[str, Any]) -> Measured:
     """A file of `vllm bench serve --save-result`, or one line of `--append-result`."""
-    backend = facts.stripped_text(content.get("backend") or content.get("endpoint_type"))
+    backend = stripped_text(content.get("backend") or content.get("endpoint_type"))
     rate, concurrency = content.get("request_rate"), content.get("max_concurrency")
     completed, output = content.get("completed"), content.get("total_output_tokens")
     has_own_wait = rate not in (None, "inf") and concurrency is not None
@@ -119,9 +120,9 @@ def _vllm(content: Mapping[str, Any]) -> Measured:
             figures.append(Figure(name=name, value=number, unit=unit))
     why = "chat: its first event may have no text" if "chat" in backend else "requests waited in the client"
     notes = () if are_ours else (f"TTFT and TPOT are the tool's own, not LoadGen's ({why})",)
-    date = re.fullmatch(r"(\d{4})(\d\d)(\d\d)-\d{6}", facts.stripped_text(content.get("date")))
+    date = re.fullmatch(r"(\d{4})(\d\d)(\d\d)-\d{6}", stripped_text(content.get("date")))
     return Measured(
-        tool=VLLM, version="", model=facts.stripped_text(content.get("model_id")), figures=tuple(dict.fromkeys(figures)),
+        tool=VLLM, version="", model=stripped_text(content.get("model_id")), figures=tuple(dict.fromkeys(figures)),
         load=_settings(API=backend, rate=rate, concurrency=concurrency,
                        mean_input_tokens=_mean_tokens(content.get("total_input_tokens"), completed),
                        mean_output_tokens=_mean_tokens(output, completed)),
@@ -165,9 +166,10 @@ def _guidellm(report: Mapping[str, Any]) -> Iterator[Measured]:
             for side, key in (("input", "prompt"), ("output", "output"))
         }
         yield Measured(
-            tool=GUIDELLM, version=facts.stripped_text(part(report, "metadata", "guidellm_version")), model=facts.stripped_text(model),
+            tool=GUIDELLM, version=stripped_text(part(report, "metadata", "guidellm_version")),
+            model=stripped_text(model),
             figures=tuple(_guidellm_figures(metrics)),
-            load=_settings(load=facts.stripped_text(_first(strategy.get("type_"), strategy.get("kind"))),
+            load=_settings(load=stripped_text(_first(strategy.get("type_"), strategy.get("kind"))),
                            concurrency=_first(strategy.get("streams"), strategy.get("max_concurrency")),
                            rate=strategy.get("rate"), **tokens),
             completed=_whole(totals.get("successful")), failed=_whole(totals.get("errored")),
@@ -178,7 +180,7 @@ def _guidellm(report: Mapping[str, Any]) -> Iterator[Measured]:
 def _aiperf_figures(metrics: Mapping[str, Mapping[str, Any]]) -> Iterator[Figure]:
     """metrics: by its tag `unit` and statistics, as in the JSON file."""
     for tag, found in metrics.items():
-        unit = _AIPERF_UNITS.get(facts.stripped_text(found.get("unit")))
+        unit = _AIPERF_UNITS.get(stripped_text(found.get("unit")))
         for statistic in ("avg", "p50", "p90", "p95", "p99") if unit else ():
             if number := _number(found.get(statistic)):
                 name = f"{_OUR_AIPERF.get(tag, f'{AIPERF} {tag}')} {_STATISTICS[statistic]}"
@@ -190,22 +192,22 @@ def _aiperf(content: Mapping[str, Any]) -> Measured:
     """A profile_export_aiperf.json, or the same of a CSV file, which has metrics only."""
     metrics = {tag: one for tag, one in content.items() if isinstance(one, Mapping) and "unit" in one}
     config = mapping(content.get("input_config"))
-    models = [facts.stripped_text(mapping(one).get("name")) for one in part(config, "models", "items") or ()]
-    models += [facts.stripped_text(name) for name in part(config, "endpoint", "model_names") or ()]  # up to 2025
+    models = [stripped_text(mapping(one).get("name")) for one in part(config, "models", "items") or ()]
+    models += [stripped_text(name) for name in part(config, "endpoint", "model_names") or ()]  # up to 2025
     phases = [mapping(one) for one in config.get("phases") or ()]
     load = next((one for one in phases if one.get("name") == "profiling"), mapping(config.get("loadgen")))
     errors = content.get("error_summary")
     counted = [_whole(part(metrics, tag, "avg")) for tag in ("request_count", "error_request_count")]
     failed = sum(_whole(mapping(one).get("count")) or 0 for one in errors) if isinstance(errors, list) else counted[1]
     return Measured(
-        tool=AIPERF, version=facts.stripped_text(content.get("aiperf_version")),
+        tool=AIPERF, version=stripped_text(content.get("aiperf_version")),
         model=next(iter(models), ""),
         figures=tuple(_aiperf_figures(metrics)),
-        load=_settings(API=facts.stripped_text(part(config, "endpoint", "type")), concurrency=load.get("concurrency"),
+        load=_settings(API=stripped_text(part(config, "endpoint", "type")), concurrency=load.get("concurrency"),
                        rate=_first(load.get("rate"), load.get("request_rate")),
                        mean_input_tokens=_whole(part(metrics, "input_sequence_length", "avg")),
                        mean_output_tokens=_whole(part(metrics, "output_sequence_length", "avg"))),
-        completed=counted[0], failed=failed, made_utc=facts.stripped_text(content.get("start_time"))[:10],
+        completed=counted[0], failed=failed, made_utc=stripped_text(content.get("start_time"))[:10],
         notes=("the run was cancelled",) if content.get("was_cancelled") is True else (),
     )  # fmt: skip
 
