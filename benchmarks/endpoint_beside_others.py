@@ -1,8 +1,9 @@
 """One paced server measured by three load generators: crowdperf's `--endpoint`, guidellm and aiperf, both from PyPI.
 
 The server (paced_server.py) has one core, the load generators take turns on the other, each in its own processes, as a
-user starts it. All send prompts of 128 words and get answers of 64 tokens: 200 ms to the first one and then one each
-40 ms. Its log is the truth: the same figures, of the same requests, by its own clock.
+user starts it, with one worker. All send prompts of 128 words and get answers of 64 tokens: 200 ms to the first one and
+then one each 40 ms. A faster --pace than they can read shows their limits. The server's log is the truth: the same
+figures, of the same requests, by its own clock.
 
     TTFT            ms from sending a request to its first token, p50
     TPOT            ms per token after the first, p50 (guidellm: inter_token_latency, whose own "time per output token"
@@ -32,10 +33,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PACE, TOKENS, WORDS, RUN_LIMIT_S = "200-40", 64, 128, 600.0
+TOKENS, WORDS, RUN_LIMIT_S = 64, 128, 600.0
 TOKENIZER = "local/words"
-QUIET = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "DO_NOT_TRACK": "1", "GUIDELLM__MAX_WORKER_PROCESSES": "1"}
-"""One worker: all have one core."""
+QUIET = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "DO_NOT_TRACK": "1"}
 FIGURES = ("ttft_ms", "tpot_ms", "tokens_per_s")
 
 
@@ -51,9 +51,11 @@ class Seen:
 
 @dataclass(frozen=True)
 class Bench:
-    """What all runs share. others: the environment of guidellm and aiperf."""
+    """What all runs share. url: with the pace. workers: processes that send requests. others: the environment of
+    guidellm and aiperf."""
 
     url: str
+    workers: int
     others: Path
     folder: Path
 
@@ -61,9 +63,10 @@ class Bench:
         """Return the command, and what reads its figures."""
         results = Path(tempfile.mkdtemp(dir=self.folder))
         command = [
-            str(ROOT / "cm"), "run", "script", "--tags=run,mlperf,inference", f"--endpoint={self.url}/{PACE}/v1",
+            str(ROOT / "cm"), "run", "script", "--tags=run,mlperf,inference", f"--endpoint={self.url}/v1",
             f"--input_tokens={WORDS}", f"--output_tokens={TOKENS}", f"--concurrency={in_flight}", "--mode=performance",
-            f"--min_query_count={requests}", "--target_qps=0.001", f"--results_dir={results}",
+            f"--min_query_count={requests}", "--target_qps=0.001", f"--client_processes={self.workers}",
+            f"--results_dir={results}",
         ]  # fmt: skip
 
         def read() -> Seen:
@@ -76,7 +79,7 @@ class Bench:
     def guidellm(self, in_flight: int, requests: int) -> tuple[list[str], Callable[[], Seen]]:
         """Return the command, and what reads its figures."""
         report = self.folder / "guidellm.json"
-        backend = f"kind=openai_http,target={self.url}/{PACE},model=paced,request_format=/v1/completions,http2=false"
+        backend = f"kind=openai_http,target={self.url},model=paced,request_format=/v1/completions,http2=false"
         command = [
             str(self.others / "bin" / "guidellm"), "run", "--backend", backend,
             "--profile", f"kind=concurrent,streams={in_flight}",
@@ -100,11 +103,12 @@ class Bench:
         """Return the command, and what reads its figures."""
         report = self.folder / "aiperf"
         command = [
-            str(self.others / "bin" / "aiperf"), "profile", "-m", "paced", "--url", f"{self.url}/{PACE}",
+            str(self.others / "bin" / "aiperf"), "profile", "-m", "paced", "--url", f"{self.url}",
             "--endpoint-type", "completions", "--streaming", "--concurrency", str(in_flight),
             "--request-count", str(requests), "--input-file", str(self._prompts(requests, "text")),
             "--custom-dataset-type", "single_turn", "--extra-inputs", f"max_tokens:{TOKENS}", "--ui", "none",
-            "--workers-max", "1", "--use-server-token-count", "--tokenizer", TOKENIZER, "--artifact-dir", str(report),
+            "--workers-max", str(self.workers), "--use-server-token-count", "--tokenizer", TOKENIZER,
+            "--artifact-dir", str(report),
         ]  # fmt: skip
 
         def read() -> Seen:
@@ -181,7 +185,8 @@ def measure(bench: Bench, name: str, in_flight: int, requests: int, core: int) -
     """Return what a load generator reports, and what the server's log says of the same requests."""
     command, read = getattr(bench, name)(in_flight, requests)
     server_log(bench.url)
-    own = {} if name == "crowdperf" else {**QUIET, "HF_HOME": str(bench.folder / "hf")}
+    others = {**QUIET, "HF_HOME": str(bench.folder / "hf"), "GUIDELLM__MAX_WORKER_PROCESSES": str(bench.workers)}
+    own = {} if name == "crowdperf" else others
     log = bench.folder / f"{name}.log"
     with log.open("w") as out:
         started = subprocess.Popen(
@@ -225,6 +230,8 @@ def main() -> None:
     parser.add_argument("--others", type=Path, required=True, help="the environment with guidellm and aiperf")
     parser.add_argument("--only", nargs="+", default=["crowdperf", "guidellm", "aiperf"], help="load generators")
     parser.add_argument("--in_flight", type=int, nargs="+", default=[1, 4, 16, 64])
+    parser.add_argument("--pace", default="200-40", help="ms to the first token, ms per token after it")
+    parser.add_argument("--workers", type=int, default=1, help="processes that send requests, all on one core")
     parser.add_argument("--waves", type=int, default=4, help="requests of a run, times those in flight")
     parser.add_argument("--rounds", type=int, default=3)
     given, cores = parser.parse_args(), sorted(os.sched_getaffinity(0))
@@ -236,7 +243,8 @@ def main() -> None:
     try:
         assert server.stdout is not None
         with tempfile.TemporaryDirectory() as name:
-            bench = Bench(server.stdout.readline().strip(), given.others.resolve(), Path(name))
+            url = f"{server.stdout.readline().strip()}/{given.pace}"
+            bench = Bench(url, given.workers, given.others.resolve(), Path(name))
             write_tokenizer(bench.folder / "hf")
             for number in range(given.rounds):
                 for in_flight in given.in_flight:
