@@ -5,11 +5,11 @@ loop of onnxruntime that does what onnxruntime_perf_test does.
                              [--seconds=4] [--rounds=5]
 
 No package of PyPI, Debian or npm has onnxruntime_perf_test. The loop here has the same steps: one session, its inputs
-made beforehand as OrtValues, `Run` again and again, outputs allocated by onnxruntime, default graph optimizations,
-usage reports off. Both use one thread, the same inputs (INPUTS.npz: an array for each input, samples first) and take
-turns. Printed are medians of the rounds: the median latency by the clock, and CPU time per inference. For crowdperf
-this is the CPU time of its whole process during the test, with LoadGen and the watch of the machine. Where other
-programs run, the fastest rounds tell more than the medians.
+made beforehand, `Run` again and again, outputs allocated by onnxruntime, default graph optimizations, no usage reports.
+Both use one thread and the same inputs (INPUTS.npz: an array for each input, samples first), and take turns. Printed
+are medians of the rounds: the median latency by the clock, and CPU time per inference. For crowdperf this is the CPU
+time of its whole process during the test, with LoadGen and the watch of the machine. The last column has the CPU times
+of the fastest rounds.
 """
 
 import argparse
@@ -55,20 +55,15 @@ def by_bare_loop(model: Path, inputs: Path, seconds: int) -> tuple[float, float]
     session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
     arrays, ranks = dict(np.load(inputs)), {one.name: len(one.shape) for one in session.get_inputs()}
     feeds = [
-        {
-            name: onnxruntime.OrtValue.ortvalue_from_numpy(
-                np.ascontiguousarray(rows[at] if rows.ndim > ranks[name] else rows[at : at + 1])
-            )
-            for name, rows in arrays.items()
-        }
+        {name: rows[at] if rows.ndim > ranks[name] else rows[at : at + 1] for name, rows in arrays.items()}
         for at in range(len(next(iter(arrays.values()))))
     ]
     names = [one.name for one in session.get_outputs()]
     for feed in feeds:
-        session.run_with_ort_values(names, feed)
+        session.run(names, feed)
     times_s, used_s, end_s = [], time.process_time(), time.perf_counter() + seconds
     while (start_s := time.perf_counter()) < end_s:
-        session.run_with_ort_values(names, feeds[len(times_s) % len(feeds)])
+        session.run(names, feeds[len(times_s) % len(feeds)])
         times_s.append(time.perf_counter() - start_s)
     return 1e3 * statistics.median(times_s), 1e3 * (time.process_time() - used_s) / len(times_s)
 
@@ -82,9 +77,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     given = parser.parse_args()
     given.shape = [f"--shape={one}" for one in given.shape]
-    print(
-        "| file | latency p50, ms: crowdperf | loop | ratio | CPU time, ms: crowdperf | loop | ratio | fastest rounds |"
-    )
+    print("| file | p50, ms: crowdperf | loop | ratio | CPU, ms: crowdperf | loop | ratio | fastest rounds |")
     print("|---|---|---|---|---|---|---|---|")
     for pair in given.files:
         model, inputs = (Path(one).resolve() for one in pair.split("="))
