@@ -1,7 +1,8 @@
 """Counts how the house is built: roots on a path, glue, repetitions, inputs, directions of imports, lines.
 
     .venv-test/bin/python tools/house_counts.py [--checkout=FOLDER] [--json] [--input=NAME]    with limits, met or not
-    .venv-test/bin/python tools/house_counts.py --files    each file, with the kinds of its lines and its purpose
+    .venv-test/bin/python tools/house_counts.py --files [--above=300]    each file, with the kinds of its lines and its
+                                                          purpose, then the sums of each room
 
 Works on packages that lie in recipe folders and on one package ``src/crowdperf``. Only files are read; what is counted
 stands beside each figure. Lines are all lines of a file.
@@ -293,29 +294,70 @@ def _targets(base: tuple[str, ...], node: ast.ImportFrom) -> Iterator[tuple[str,
         yield from ((alias.name,) for alias in node.names)
 
 
-def file_rows(house: House) -> Iterator[str]:
-    """A line for each Python file, by folder: all lines, blank ones outside docstrings, those of docstrings and
-    imports, the rest, and the first line of its docstring.
+KINDS = ("blank", "docs", "import", "heads", "tables", "raise")
+"""Kinds of lines, each counted without those before it: blank ones outside docstrings, docstrings, imports, heads of
+functions and classes with their decorators, tables (assignments outside functions over several lines, and tables of
+cases), statements that raise. What is left is code."""
+
+
+def file_rows(house: House, above: int) -> Iterator[str]:
+    """A line for each Python file of more than ``above`` lines, by folder, then one for each room with all its files:
+    all lines, those of each kind, the rest, and the first line of the file's docstring, which is what would be lost.
     """
-    yield f"{'lines':>6} {'blank':>6} {'docs':>6} {'import':>6} {'code':>6}  file: purpose"
+    yield " ".join(f"{name:>6}" for name in ("lines", *KINDS, "code")) + "  file: purpose"
+    rooms: dict[str, Counter[str]] = {}
     for path in house.python("script", "src", "automation", "tests"):
-        text = path.read_text(encoding="utf-8")
-        tree, lines = ast.parse(text), text.splitlines()
-        documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-        docs, imports = set[int](), set[int]()
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Import | ast.ImportFrom):
-                imports |= _line_numbers(node)
-            elif isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
-                docs |= _line_numbers(node.body[0])
-        n_blank = sum(not line.strip() for number, line in enumerate(lines, start=1) if number not in docs)
-        counts = [len(lines), n_blank, len(docs), len(imports)]
-        figures = " ".join(f"{count:>6}" for count in [*counts, counts[0] - sum(counts[1:])])
-        purpose = (ast.get_docstring(tree) or "").partition("\n")[0]
-        yield f"{figures}  {path.relative_to(house.checkout)}: {purpose}"
+        tree, place = ast.parse(path.read_text(encoding="utf-8")), path.relative_to(house.checkout)
+        counts = _kinds(tree, path.read_text(encoding="utf-8").splitlines())
+        rooms.setdefault(_room(place), Counter()).update(counts | {"files": 1})
+        if counts["lines"] > above:
+            yield f"{_figures(counts)}  {place}: {(ast.get_docstring(tree) or '').partition(chr(10))[0]}"
+    yield ""
+    for room, counts in rooms.items():
+        yield f"{_figures(counts)}  {room}: {counts['files']} files"
 
 
-def _line_numbers(node: ast.stmt) -> set[int]:
+def _figures(counts: Counter[str]) -> str:
+    return " ".join(f"{counts[name]:>6}" for name in ("lines", *KINDS, "code"))
+
+
+def _room(place: Path) -> str:
+    """``script``, ``tests/engine``, ``src/crowdperf/kit``: the folder whose files are summed up."""
+    depth = {"script": 1, "tests": 2}.get(place.parts[0], 3)
+    return "/".join(place.parts[: min(depth, len(place.parts) - 1)])
+
+
+def _kinds(tree: ast.Module, lines: list[str]) -> Counter[str]:
+    """How many lines of a file are of each kind (``KINDS``), and how many there are."""
+    places: dict[str, set[int]] = {name: set() for name in KINDS}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            places["import"] |= _line_numbers(node)
+        elif isinstance(node, ast.Raise):
+            places["raise"] |= _line_numbers(node)
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            for decorator in node.decorator_list:
+                places["tables" if "parametrize" in ast.unparse(decorator) else "heads"] |= _line_numbers(decorator)
+            places["heads"] |= set(range(node.lineno, max(node.body[0].lineno, node.lineno + 1)))
+        if isinstance(node, ast.Module | ast.ClassDef):
+            assigned = (it for it in node.body if isinstance(it, ast.Assign | ast.AnnAssign))
+            places["tables"] |= {line for it in assigned if it.end_lineno != it.lineno for line in _line_numbers(it)}
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and (
+            ast.get_docstring(node, clean=False) is not None
+        ):
+            places["docs"] |= _line_numbers(node.body[0])
+    blank = {number for number, line in enumerate(lines, start=1) if not line.strip()}
+    places["blank"] = blank - places["docs"]
+    left = set(range(1, len(lines) + 1))
+    counts = Counter({"lines": len(lines)})
+    for name in KINDS:
+        counts[name] = len(left & places[name])
+        left -= places[name]
+    counts["code"] = len(left)
+    return counts
+
+
+def _line_numbers(node: ast.stmt | ast.expr) -> set[int]:
     return set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
 
 
@@ -339,10 +381,11 @@ def main(words: list[str]) -> int:
     )
     parser.add_argument("--input", action="append", help="an input whose name is looked for, may be repeated")
     parser.add_argument("--json", action="store_true", help="for programs")
-    parser.add_argument("--files", action="store_true", help="each file with its lines and its purpose")
+    parser.add_argument("--files", action="store_true", help="each file with its lines and its purpose, each room")
+    parser.add_argument("--above", type=int, default=0, metavar="LINES", help="with --files: only larger files")
     given = parser.parse_args(words)
     if given.files:
-        print("\n".join(file_rows(House(given.checkout))))
+        print("\n".join(file_rows(House(given.checkout), given.above)))
         return 0
     found = House(given.checkout).counts(*(given.input or SETTINGS))
     if given.json:

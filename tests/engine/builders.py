@@ -19,7 +19,7 @@ from recipe_engine.rules.model import (
     Request,
     RunOptions,
 )
-from recipe_engine.rules.query import IndexEntry, parse_query
+from recipe_engine.rules.query import parse_query
 from recipe_engine.rules.schema import parse_dependency, parse_recipe
 
 FOLDER = Path("/recipes/script/get-x")
@@ -97,21 +97,4 @@ def entry_with_tags(*tags: str, version: str = "") -> CacheEntry:
         recipe=recipe().id,
         dependent_path="",
         record=None,
-    )
-
-
-def index_entry(
-    alias: str, tags: str = "get", *, path: str = "", uid: str = "", variations: str = "", sort: int = 0
-) -> IndexEntry:
-    """A recipe of the index; ``tags`` are separated by commas, ``variations`` by semicolons."""
-    return IndexEntry(
-        alias=alias,
-        uid=uid or f"uid-of-{alias}",
-        path=Path(path or f"/r/script/{alias}"),
-        repo_path=Path("/r"),
-        repo_alias="r",
-        tags=frozenset(tags.split(",")),
-        variations=frozenset(variations.split(";") if variations else ()),
-        sort=sort,
-        is_cached=False,
     )

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
 from helpers import CHECKOUT
 
 META = """input_description:
@@ -41,9 +40,8 @@ PACKAGE = {
 }
 
 
-@pytest.mark.parametrize("package", ["src/crowdperf/harness", "src/crowdperf/harness"])
-def test_the_counts_of_a_made_house(tmp_path: Path, package: str) -> None:
-    for name, text in {**FILES, **{f"{package}/{name}": text for name, text in PACKAGE.items()}}.items():
+def test_the_counts_of_a_made_house(tmp_path: Path) -> None:
+    for name, text in {**FILES, **{f"src/crowdperf/harness/{name}": text for name, text in PACKAGE.items()}}.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
     command = [sys.executable, str(CHECKOUT / "tools" / "house_counts.py"), f"--checkout={tmp_path}"]
@@ -73,7 +71,7 @@ def test_the_counts_of_a_made_house(tmp_path: Path, package: str) -> None:
         "files that name name": 2,
         "files of tests that name name": 0,
         "pairs of rooms of harness that import each other": 1,
-        **({"pairs of rooms of crowdperf that import each other": 0} if package.startswith("src") else {}),
+        "pairs of rooms of crowdperf that import each other": 0,
         "lines of Python in script and src": 14,
         "lines of _cm.yaml": 19,
         "lines of Python in tests": 4,
@@ -84,12 +82,25 @@ def test_the_counts_of_a_made_house(tmp_path: Path, package: str) -> None:
     assert where["tables"] == ["script/run-it/customize.py:3"]
 
 
-def test_a_file_is_listed_with_the_kinds_of_its_lines_and_its_purpose(tmp_path: Path) -> None:
-    (tmp_path / "src").mkdir()
-    (tmp_path / "src" / "a.py").write_text('"""What a does.\n\nMore."""\n\nimport os\n\nX = os\n', encoding="utf-8")
+A_FILE = (
+    '"""What a does.\n\nMore."""\n\nimport os\n\nX = (\n    os,\n)\n\n\n'
+    'def f(\n    a,\n):\n    """F."""\n    a()\n    raise a\n'
+)
+
+
+def test_a_file_is_listed_with_the_kinds_of_its_lines_and_its_purpose_and_its_room(tmp_path: Path) -> None:
+    for name, text in {"a": A_FILE, "b": "X = 1\n"}.items():
+        (tmp_path / "src" / "crowdperf" / "kit").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "src" / "crowdperf" / "kit" / f"{name}.py").write_text(text, encoding="utf-8")
     command = [sys.executable, str(CHECKOUT / "tools" / "house_counts.py"), f"--checkout={tmp_path}", "--files"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=True)
-    assert done.stdout.split("\n")[1].split() == ["7", "2", "3", "1", "1", "src/a.py:", "What", "a", "does."]
+    done = subprocess.run([*command, "--above=1"], capture_output=True, text=True, timeout=240, check=True)
+    kinds = ["lines", "blank", "docs", "import", "heads", "tables", "raise", "code"]
+    assert [line.split() for line in done.stdout.splitlines()] == [
+        [*kinds, "file:", "purpose"],
+        ["17", "4", "4", "1", "3", "3", "1", "1", "src/crowdperf/kit/a.py:", "What", "a", "does."],
+        [],
+        ["18", "4", "4", "1", "3", "3", "1", "2", "src/crowdperf/kit:", "2", "files"],
+    ]
 
 
 def test_a_count_is_shown_with_its_limit_and_whether_it_is_met(tmp_path: Path) -> None:
