@@ -236,6 +236,14 @@ def test_classes_are_those_of_argmax_with_ties_to_the_first(shape):
     assert found.dtype == np.uint8 and np.array_equal(found, (scores / norm).argmax(axis=0).astype(np.uint8))
 
 
+@pytest.mark.parametrize("place, wanted", [(0, 0), (1, 0), (2, 1)])
+def test_no_class_behind_a_score_that_is_no_number_is_chosen(place, wanted):
+    """The highest of the scores before it is the class."""
+    scores = np.array([1.0, 2.0, 3.0], dtype=np.float32).reshape(3, 1, 1, 1)
+    scores[place] = np.nan
+    assert unet3d.classes_of(scores, np.ones((1, 1, 1), dtype=np.float32)).item() == wanted
+
+
 # --- the timed part ---
 
 

@@ -57,6 +57,16 @@ def test_suppression_of_nothing_is_nothing_and_boxes_without_area_do_not_fall():
     assert d.suppress(flat, np.zeros(3, dtype=np.int64), limit=0.5).tolist() == [0, 1, 2]
 
 
+def test_candidates_of_retinanet_below_the_limit_and_those_without_a_number_are_left_out():
+    """Equal scores stay in the order of the candidates, which are too far apart to suppress each other."""
+    logits = np.array([0.0, -3.0, np.nan, 2.0, 0.0, -2.9], dtype=np.float32)  # sigmoid(-3) is 0.047, of -2.9 0.052
+    anchors = np.array([[100.0 * number + 50, 50, 20, 20] for number in range(6)], dtype=np.float32)
+    outputs = {"logits": logits, "places": np.arange(6) * 264 + 7, "deltas": np.zeros((6, 4), dtype=np.float32)}
+    found = retinanet._Candidates(anchors, 800, 264).find(outputs)
+    assert (found.boxes[:, 0] * 800).tolist() == [340, 40, 440, 540] and found.labels.tolist() == [7] * 4
+    assert found.scores.tolist() == pytest.approx([0.8808, 0.5, 0.5, 0.0522], abs=1e-4)
+
+
 @pytest.mark.parametrize("coding", [retinanet.CODING, d.SSD_CODING])
 def test_decoding_undoes_encoding(coding):
     generator = np.random.default_rng(5)

@@ -14,6 +14,7 @@ from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.base.failures import Failures
 from crowdperf.harness.base.responses import ResponseSink
 from crowdperf.harness.base.tensors import NetworkSpec, Rows, TensorSpec
+from crowdperf.harness.runner import qsl
 from crowdperf.harness.runner.qsl import DenseLibrary, PinnedLibrary, RaggedLibrary
 from crowdperf.harness.runner.sut import Work, chunked, multi_inline, queued, single_inline, split
 from crowdperf.harness.watch.progress import Counts
@@ -317,6 +318,20 @@ def test_a_sample_that_is_not_loaded_is_named_and_no_other_is_given(kind, asked_
     with pytest.raises(HarnessError, match=f"sample {loaded[0]} was requested .* in memory: none"):
         library.gather([loaded[0]])
     assert library.loaded == [] and library.neighbours == []
+
+
+@pytest.mark.parametrize("is_large", [False, True])
+@pytest.mark.parametrize("indices", [[3], [5, 3], np.array([4, 4, 5])])
+def test_fewer_samples_than_a_batch_are_gathered_into_the_memory_of_a_large_one(monkeypatch, is_large, indices) -> None:
+    monkeypatch.setattr(qsl, "_LARGEST_KEPT_BY_MALLOC", 0 if is_large else 1 << 20)
+    library = qsl.DenseLibrary(Numbers(10))
+    library.load([5, 4, 3])
+    gather = library.fixed_gather(4)
+    batch = gather([3, 4, 5, 3])["x"]
+    fewer = gather(indices)["x"]
+    assert np.array_equal(fewer, library.gather(indices)["x"]) and np.shares_memory(fewer, batch) == is_large
+    with pytest.raises(HarnessError, match="sample 7 was requested"):
+        gather([7, 3])
 
 
 def test_pinned_samples_are_copied_once_and_only_the_networks_inputs_lie_there() -> None:

@@ -55,8 +55,8 @@ class _Candidates:
     def find(self, outputs: Tensors) -> Detections:
         """Return what one image's logits [n], places int64 [n] and deltas [n, 4] say."""
         scores = np.float32(1.0) / (np.float32(1.0) + np.exp(-outputs["logits"].astype(np.float32)))
-        order = best_first(scores)
-        order = order[: np.count_nonzero(scores > _SCORE_LIMIT)]
+        order = np.flatnonzero(scores > _SCORE_LIMIT)
+        order = order[best_first(scores[order])]
         anchors, labels = np.divmod(outputs["places"][order].astype(np.int64), self.class_count)
         deltas = outputs["deltas"][order].astype(np.float32)
         boxes = np.clip(decode(deltas, self.anchors[anchors], CODING), 0.0, self.image_size)

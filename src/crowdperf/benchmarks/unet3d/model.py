@@ -127,9 +127,13 @@ def classes_of(scores: FloatVolume, norm: FloatVolume) -> LabelVolume:
         np.divide(flat[0, block], divisor, out=highest)
         for number in range(1, len(flat)):
             np.divide(flat[number, block], divisor, out=own)
-            np.greater(own, highest, out=is_higher.view(np.bool_))
-            np.maximum(highest, own, out=highest)
-            np.maximum(found, np.multiply(is_higher, np.uint8(number), out=is_higher), out=found)
+            if number == 1:
+                np.greater(own, highest, out=found.view(np.bool_))
+            else:
+                np.greater(own, highest, out=is_higher.view(np.bool_))
+                np.maximum(found, np.multiply(is_higher, np.uint8(number), out=is_higher), out=found)
+            if number < len(flat) - 1:
+                np.maximum(highest, own, out=highest)
     return labels.reshape(norm.shape)
 
 

@@ -20,6 +20,10 @@ from crowdperf.harness.base.model import Model, RaggedModel
 from crowdperf.harness.base.tensors import Array, NetworkSpec, Rows, Samples, Tensors
 from crowdperf.rules.names import MULTI_STREAM_SAMPLES_PER_QUERY
 
+_LARGEST_KEPT_BY_MALLOC = 32 << 20
+"""Bytes: glibc always gives larger arrays back to the kernel when they are freed. Source: DEFAULT_MMAP_THRESHOLD_MAX of
+malloc.c, 4 MiB times the bytes of a long."""
+
 _FEW = 64
 """Up to so many indices, `take` is quicker with the list itself than with an array made of it first (measured)."""
 
@@ -118,7 +122,7 @@ class Library(Protocol):
         """Return the inputs of a batch. Raises HarnessError for a sample that is not loaded."""
 
     def fixed_gather(self, count: int) -> Callable[[Indices], Tensors]:
-        """Return a function that gathers exactly `count` samples, perhaps into arrays that its next use overwrites.
+        """Return a function that gathers up to `count` samples, perhaps into arrays that its next use overwrites.
         Raises as `gather`."""
 
     def by_length(self, indices: Indices) -> npt.NDArray[np.intp] | None:
@@ -215,10 +219,11 @@ class DenseLibrary:
             raise self._not_loaded(indices) from None
 
     def fixed_gather(self, count: int) -> Callable[[Indices], Tensors]:
-        """Return a function that gathers exactly `count` samples into arrays that its next use overwrites.
+        """Return a function that gathers up to `count` samples into arrays that its next use overwrites.
 
-        It needs half the time of `gather` for a few samples. It is created when samples are loaded, and works for all
-        samples that are loaded later.
+        It needs half the time of `gather` for a few samples, and for batches whose memory malloc does not keep: the
+        kernel clears new pages. Fewer than `count` of a smaller batch are gathered as `gather` does. It is created
+        when samples are loaded, and works for all samples that are loaded later.
         """
         inputs = self._inputs
         buffers = {name: np.empty((count, *array.shape[1:]), array.dtype) for name, array in inputs.items()}
@@ -226,8 +231,17 @@ class DenseLibrary:
         numbers, pack_into = np.empty(count, np.int64), Struct(f"={count}q").pack_into
         packed = numbers.data  # quicker to write to than the array
 
+        def gather_fewer(indices: Indices) -> Tensors:
+            rows = self._rows_of(np.asarray(indices, dtype=np.intp))
+            return {name: inputs[name].take(rows, 0, buffer[: len(rows)], "clip") for name, buffer in pairs}
+
+        is_kept = sum(buffer.nbytes for buffer in buffers.values()) > _LARGEST_KEPT_BY_MALLOC
+        fewer = gather_fewer if is_kept else self.gather
+
         def gather(indices: Indices) -> Tensors:
             rows: Any = indices
+            if len(indices) != count:
+                return fewer(indices)
             if isinstance(indices, list):
                 pack_into(packed, 0, *indices)  # numpy takes three times as long for an array of a list
                 rows = numbers

@@ -108,10 +108,10 @@ def batch_answer(work: Work, number: int, largest: int) -> Answer:
     One thread at a time may use it. Once the run has failed it answers without the network.
     """
     if work.response is None:
-        return _differing_answer(work, number)
+        return _differing_answer(work, number, largest)
     responses, fewer = (FixedResponses(work.sink, work.response, largest) for _ in range(2))
     predict, networks, complete, failures = work.predict, work.networks[number], work.sink.complete, work.failures
-    gather, gather_all, slots = work.library.gather, work.library.fixed_gather(largest), work.counts.slots
+    gather, slots = work.library.fixed_gather(largest), work.counts.slots
     objects, take, read = responses.objects, responses.take, responses.buffer
 
     def answer_fewer(ids: list[int], indices: Indices) -> None:
@@ -137,7 +137,7 @@ def batch_answer(work: Work, number: int, largest: int) -> Answer:
             return
         if not failures.is_set:
             try:
-                rows = predict(networks, gather_all(indices))
+                rows = predict(networks, gather(indices))
                 if rows is not read:
                     read = take(rows)
             except BaseException as error:  # whatever it is must not reach LoadGen
@@ -150,10 +150,10 @@ def batch_answer(work: Work, number: int, largest: int) -> Answer:
     return answer
 
 
-def _differing_answer(work: Work, number: int) -> Answer:
+def _differing_answer(work: Work, number: int, largest: int) -> Answer:
     """Return the function of `batch_answer` for responses that differ in size: an object for each is made."""
     predict, networks, complete, failures = work.predict, work.networks[number], work.sink.complete, work.failures
-    make_response, gather, slots = work.sink.make_response, work.library.gather, work.counts.slots
+    make_response, gather, slots = work.sink.make_response, work.library.fixed_gather(largest), work.counts.slots
 
     def answer(ids: list[int], indices: Indices) -> None:
         rows: Array | Sequence[Array] = ()
