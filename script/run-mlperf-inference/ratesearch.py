@@ -61,7 +61,7 @@ class Attempt:
 
     @property
     def tried(self) -> Tried:
-        """What the rule of the search looks at."""
+        """The try as the rule of the search reads it."""
         return Tried(self.rate, Kind(self.kind), self.is_valid)
 
 
@@ -119,7 +119,7 @@ def _attempt(run_id: str, step: Try | None, result: Mapping[str, Any], took_s: f
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What the user says of a search. min_duration_ms, min_query_count: of a try. start_rate: of the first one."""
+    """The bounds of a search that the user gave. min_duration_ms, min_query_count: of a try. start_rate: of the first one."""
 
     mode: ExecutionMode
     min_duration_ms: int | None
@@ -129,7 +129,7 @@ class Limits:
 
 def plan_of(limits: Limits, first: Attempt | None = None) -> Plan:
     """The bounds of a search. first: the first try, whose rate is the estimate, and whose time beyond its length is
-    what each try needs besides it."""
+    the overhead of each try."""
     budget_s, seconds = _BOUNDS[limits.mode]
     if limits.min_duration_ms is not None:
         seconds = limits.min_duration_ms / 1000
@@ -187,7 +187,7 @@ def first_call(i: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def make(i: dict[str, Any], model: str, folder: Path, say: Callable[[str], None]) -> dict[str, Any]:
-    """Searches, writes find.json and prints what was tried. Returns CM's answer: an error if no rate is VALID."""
+    """Searches, writes find.json and prints the tries. Returns CM's answer: an error if no rate is VALID."""
     values, base = i["values"], _base(i)
     mode = ExecutionMode.FAST if values["fast"] else ExecutionMode(values["execution_mode"])
     work = Search(folder, model, base, i["automation"].cmind.access, say)

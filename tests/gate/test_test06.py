@@ -247,7 +247,7 @@ def test_an_empty_log_without_the_log_of_its_run_warns_as_in_the_published_round
     warnings = [one for one in found if one.rule == "TEST-011" and one.severity is gate.Severity.WARNING]
     assert bool(warnings) is ("TEST-011" not in refusing)
     for one in warnings:
-        assert "passed without an answer, so TEST06 shows nothing" in one.found
+        assert "passed without an answer, so TEST06 has no evidence" in one.found
         assert "audit.config" in one.allowed and "repeat the test" in one.allowed
 
 

@@ -216,7 +216,7 @@ def _no_response(test: TestView) -> Violation:
     source, found, allowed = test.responses, "no response", "the responses that LoadGen logged in the test"
     if test.test != "TEST06" or source.text.split() != ["[", "]"] or not test.run.detail.is_missing:
         return Violation(path=source.path, found=found, allowed=allowed)
-    found = f"no response: {test.verify_accuracy.path} passed without an answer, so TEST06 shows nothing"
+    found = f"no response: {test.verify_accuracy.path} passed without an answer, so TEST06 has no evidence"
     allowed = "about 100: put TEST06's audit.config into the folder in which the run starts, and repeat the test"
     return Violation(path=source.path, found=found, allowed=allowed, severity=Severity.WARNING)
 

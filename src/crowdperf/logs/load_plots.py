@@ -1,5 +1,5 @@
-"""What a run's load.json recorded, in one sentence and as plots: memory, CPU and each GPU over time, and what the
-measured server reported. Pure."""
+"""What a run's load.json recorded, in one sentence and as plots: memory, CPU and each GPU over time, and the
+reports of the measured server. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from statistics import fmean
