@@ -119,9 +119,7 @@ def _notes(request: Request, facts: Facts, container: Container) -> tuple[str, .
     elif request.base.source:
         notes.append(f"digest of the base image: {request.base.source} (seen {request.base.seen}, not compared here)")
     if request.has_cm and not request.repo_url and facts.source.changed_count:
-        notes.append(
-            f"{facts.source.changed_count} files of the checkout differ from its commit, but the image has the commit"
-        )
+        notes.append(f"the image has the commit of the checkout. Changed files: {facts.source.changed_count}")
     if request.action != "build" and request.has_cm and not any(one.target == WORK for one in container.mounts):
         notes.append(
             f"no workspace is mounted at {WORK}: files written there are lost with the container, "
