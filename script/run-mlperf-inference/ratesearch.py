@@ -119,7 +119,7 @@ def _attempt(run_id: str, step: Try | None, result: Mapping[str, Any], took_s: f
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The bounds of a search that the user gave. min_duration_ms, min_query_count: of a try. start_rate: of the first one."""
+    """The bounds that the user gave. min_duration_ms, min_query_count: of a try. start_rate: of the first one."""
 
     mode: ExecutionMode
     min_duration_ms: int | None
