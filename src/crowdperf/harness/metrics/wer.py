@@ -27,19 +27,25 @@ def word_distance(first: Sequence[str], second: Sequence[str]) -> int:
     return distances[-1]
 
 
-def _text(index: int, data: bytes) -> str:
+def text_of_numbers(index: int, data: bytes, characters: str, name: str, note: str = "") -> str:
+    """Return the text of a response, int64[n] of places in `characters`; raises HarnessError for another size and for
+    other numbers, with their name and a note to those allowed."""
     if len(data) % 8:
         raise HarnessError(
             f"the response of sample {index} has {len(data)} bytes, which is not a whole number of int64 values", _HINT
         )
-    ids = np.frombuffer(data, dtype=np.int64)
-    if ids.size and not 0 <= int(ids.min()) <= int(ids.max()) < len(CHARACTERS):
+    numbers = np.frombuffer(data, dtype=np.int64)
+    if numbers.size and not 0 <= int(numbers.min()) <= int(numbers.max()) < len(characters):
         raise HarnessError(
-            f"the response of sample {index} has the character ids {int(ids.min())} to {int(ids.max())}; allowed: 0 to "
-            f"{len(CHARACTERS) - 1} (the blank is not a character)",
+            f"the response of sample {index} has the {name} {int(numbers.min())} to {int(numbers.max())}; allowed: "
+            f"0 to {len(characters) - 1}{note}",
             _HINT,
         )
-    return "".join(CHARACTERS[character] for character in ids.tolist())
+    return "".join(characters[number] for number in numbers.tolist())
+
+
+def _text(index: int, data: bytes) -> str:
+    return text_of_numbers(index, data, CHARACTERS, "character ids", " (the blank is not a character)")
 
 
 def score(responses: Iterable[tuple[int, bytes]], references: Sequence[str]) -> Score:

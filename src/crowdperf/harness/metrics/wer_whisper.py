@@ -14,13 +14,12 @@ import numpy.typing as npt
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.base.libraries import import_library
 from crowdperf.harness.base.score import Score
-from crowdperf.harness.metrics.wer import word_distance
+from crowdperf.harness.metrics.wer import text_of_numbers, word_distance
 
 LABELS = " abcdefghijklmnopqrstuvwxyz'0123456789$%+-"
 """The 42 characters by number: `labels` of accuracy_eval.py."""
 _NUMBERS = {character: number for number, character in enumerate(LABELS)}
 _MAX_JOINED = 3
-_HINT = "score the log with the model that made it"
 
 
 def labels_of(text: str) -> npt.NDArray[np.int64]:
@@ -31,18 +30,7 @@ def labels_of(text: str) -> npt.NDArray[np.int64]:
 
 def transcript_of(index: int, data: bytes) -> str:
     """Return the transcript of a response; raises HarnessError for another size and for what is no label."""
-    if len(data) % 8:
-        raise HarnessError(
-            f"the response of sample {index} has {len(data)} bytes, which is not a whole number of int64 values", _HINT
-        )
-    numbers = np.frombuffer(data, dtype=np.int64)
-    if numbers.size and not 0 <= int(numbers.min()) <= int(numbers.max()) < len(LABELS):
-        raise HarnessError(
-            f"the response of sample {index} has the labels {int(numbers.min())} to {int(numbers.max())}; allowed: "
-            f"0 to {len(LABELS) - 1}",
-            _HINT,
-        )
-    return "".join(LABELS[number] for number in numbers.tolist())
+    return text_of_numbers(index, data, LABELS, "labels")
 
 
 def _joined(words: Sequence[str], start: int, wanted: str) -> int:
