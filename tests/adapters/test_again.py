@@ -7,11 +7,10 @@ from pathlib import Path
 
 import cmind.cli
 import pytest
-from helpers import CHECKOUT, TemporaryHome, cm_command
+from helpers import TemporaryHome, cm_command
 from recipe_engine.actions.adapter import Home, answer_cm
 from recipe_engine.actions.run import run_action
 from recipe_engine.disk.files import working_folder
-from recipe_engine.disk.repos import RepoInfo
 
 FAILURES = """
 install,python-venv --version=3.10.99
@@ -48,14 +47,6 @@ show,mlperf,benchmarks --model=nosuch
 get,sys-utils-cm --tools=nosuch
 """
 COMMANDS = [f"cm run script -v --quiet --tags={line}" for line in FAILURES.strip().splitlines()]
-
-
-@pytest.fixture(scope="module")
-def ours(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    """A CM home with the recipes of this checkout."""
-    folder = tmp_path_factory.mktemp("again")
-    repo = RepoInfo(CHECKOUT, "crowdperf", "0123456789abcdef", "literal", has_strict_inputs=True, python="src")
-    return Home([repo], folder, folder / "repos" / "local")
 
 
 def failure(ours: Home, command: str) -> str:

@@ -9,10 +9,8 @@ from typing import Any
 import cmind.cli
 import make_front_door_pages as front_doors
 import pytest
-from helpers import CHECKOUT
-from recipe_engine.actions.adapter import Home
+from helpers import CHECKOUT, checkout_home
 from recipe_engine.actions.run import new_engine, parse_request
-from recipe_engine.disk.repos import RepoInfo
 from recipe_engine.running.engine import check_inputs
 from recipe_loader import load_module
 
@@ -48,8 +46,7 @@ def test_every_line_is_planned_or_refused_with_a_reason(row: dict[str, Any], tmp
 
 @pytest.mark.parametrize("row", [row for row in ROWS if "here" in row.values[0]])
 def test_the_recipe_of_a_line_is_there_with_its_inputs(row: dict[str, Any], tmp_path: Path) -> None:
-    repo = RepoInfo(CHECKOUT, "crowdperf", "0123456789abcdef", "literal", has_strict_inputs=True, python="src")
-    engine = new_engine(Home([repo], tmp_path, tmp_path / "repos" / "local"), None)
+    engine = new_engine(checkout_home(tmp_path), None)
     request = parse_request({**cmind.cli.parse(shlex.split(row["here"])[1:])["cm_input"], "quiet": True})
     check_inputs(engine.source.recipe(engine.choose(request).entry), request, engine)
 

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import cmind.cli
 import pytest
-from recipe_engine.actions.adapter import Home
+from helpers import checkout_home
 from recipe_engine.actions.run import new_engine, parse_request
-from recipe_engine.disk.repos import RepoInfo
 from recipe_engine.running.engine import Engine, check_inputs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -59,9 +58,7 @@ COMMANDS = [
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Engine:
     """The recipes of this checkout, and an empty cache."""
-    folder = tmp_path_factory.mktemp("pages")
-    repo = RepoInfo(ROOT, "crowdperf", "0123456789abcdef", "literal", has_strict_inputs=True)
-    return new_engine(Home([repo], folder, folder / "repos" / "local"), None)
+    return new_engine(checkout_home(tmp_path_factory.mktemp("pages")), None)
 
 
 def test_the_pages_have_commands() -> None:

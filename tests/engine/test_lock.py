@@ -2,12 +2,12 @@
 
 import json
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import CHECKOUT, TemporaryHome
+from helpers import TemporaryHome
 from recipe_engine.actions.run import new_engine, parse_request
 from recipe_engine.disk.entries import details_of
 from recipe_engine.disk.files import working_folder
@@ -152,16 +152,6 @@ def write_recipes(home: TemporaryHome, *, newest: str = "3", content: str = "too
 def pipeline(home: TemporaryHome) -> TemporaryHome:
     write_recipes(home)
     return home
-
-
-@pytest.fixture
-def elsewhere(home: TemporaryHome, tmp_path: Path) -> Iterator[TemporaryHome]:
-    """An empty home with the same recipes: another machine."""
-    other = TemporaryHome(tmp_path / "elsewhere")
-    other.repo = home.repo
-    other.register(CHECKOUT, home.repo)
-    yield other
-    other.close()
 
 
 def lock_of(home: TemporaryHome, **inputs: Any) -> dict[str, Any]:

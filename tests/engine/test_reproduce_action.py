@@ -5,12 +5,12 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import CHECKOUT, TemporaryHome, Terminal, uid_of
+from helpers import TemporaryHome, Terminal, uid_of
 from recipe_engine.disk.files import working_folder
 from recipe_engine.provenance.compare import parse_tolerance
 from recipe_engine.provenance.record import SEALS, other_code_lines, parse_record, record_action, sealed
@@ -114,16 +114,6 @@ def write_recipes(home: TemporaryHome) -> None:
 def maker(home: TemporaryHome) -> TemporaryHome:
     write_recipes(home)
     return home
-
-
-@pytest.fixture
-def elsewhere(maker: TemporaryHome, tmp_path: Path) -> Iterator[TemporaryHome]:
-    """An empty home with the same recipes: another machine."""
-    other = TemporaryHome(tmp_path / "elsewhere")
-    other.repo = maker.repo
-    other.register(CHECKOUT, maker.repo)
-    yield other
-    other.close()
 
 
 def make(home: TemporaryHome, name: str = "results", **inputs: Any) -> Path:

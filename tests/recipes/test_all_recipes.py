@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import CHECKOUT, TemporaryHome, recipe_metas
-from recipe_engine.actions.adapter import Home
+from helpers import TemporaryHome, checkout_home, recipe_metas
 from recipe_engine.actions.run import new_engine, parse_request
-from recipe_engine.disk.repos import RepoInfo
 from recipe_engine.planning.plan_action import make_plan
 from recipe_loader import RECIPES, recipe_meta
 
@@ -83,8 +81,7 @@ def test_a_fake_run_of_a_server_installs_nothing(home: TemporaryHome, alias: str
 
 
 def test_a_fake_run_installs_no_wheels_whose_version_preprocess_would_choose(tmp_path: Path) -> None:
-    repo = RepoInfo(CHECKOUT, "crowdperf", "0123456789abcdef", "literal", has_strict_inputs=True, python="src")
-    home = Home([repo], tmp_path, tmp_path / "repos" / "local")
+    home = checkout_home(tmp_path)
     for tags in ("get,cuda,_pip", "get,cudnn,_pip", "get,cudnn,_cu12", "get,tensorrt,_pip", "get,tensorrt,_rtx"):
         plan = make_plan(new_engine(home, None), parse_request({"tags": tags, "fake_run": True}))
         wheels = [step for _, step in plan.root.walk() if "generic-python-lib" in step.label]

@@ -9,12 +9,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from helpers import CHECKOUT, recipe_metas
+from helpers import recipe_metas
 from recipe_engine.actions.adapter import Home
 from recipe_engine.actions.run import new_engine, run_action
 from recipe_engine.actions.script_actions import prepare_action
 from recipe_engine.disk.files import working_folder
-from recipe_engine.disk.repos import RepoInfo
 from recipe_engine.explaining.explain import explain_action
 from recipe_engine.planning.plan_action import plan_action
 from recipe_engine.provenance.lock import lock_action
@@ -54,14 +53,6 @@ CASES = [
     for number, (tags, pair) in enumerate((tags, pair) for tags, pairs in MISSPELT.items() for pair in pairs.split())
     for action in [list(ACTIONS)[number % len(ACTIONS)]]
 ]
-
-
-@pytest.fixture(scope="module")
-def ours(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    """An empty CM home with this repository, described as its cmr.yaml does."""
-    folder = tmp_path_factory.mktemp("misspelt")
-    repo = RepoInfo(CHECKOUT, "crowdperf", "0123456789abcdef", "literal", has_strict_inputs=True, python="src")
-    return Home([repo], folder, folder / "repos" / "local")
 
 
 def test_there_are_forty_of_more_than_twelve_recipes() -> None:

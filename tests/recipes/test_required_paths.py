@@ -5,11 +5,9 @@ from pathlib import Path
 
 import cmind.cli
 import pytest
-from helpers import CHECKOUT
 from recipe_engine.actions.adapter import Home, answer_cm
 from recipe_engine.actions.run import new_engine, parse_request, run_action
 from recipe_engine.disk.files import working_folder
-from recipe_engine.disk.repos import RepoInfo
 from recipe_engine.planning.plan_action import plan_action
 from recipe_engine.rules.query import candidates
 
@@ -26,14 +24,6 @@ BENCHMARKS = {
     "whisper": "get,dataset,whisper",
     "yolo-99": "get,ml-model,yolo",
 }
-
-
-@pytest.fixture(scope="module")
-def ours(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    """A CM home with the recipes of this checkout and an empty cache."""
-    folder = tmp_path_factory.mktemp("home")
-    repo = RepoInfo(CHECKOUT, "crowdperf", "0123456789abcdef", "literal", has_strict_inputs=True, python="src")
-    return Home([repo], folder, folder / "repos" / "local")
 
 
 DOORS = ("run,mlperf,inference --device=cpu --scenario=Offline --model=", "app,mlperf,inference,_cpu,_offline,_")

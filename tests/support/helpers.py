@@ -99,6 +99,12 @@ def write_recipe(
     return folder
 
 
+def checkout_home(folder: Path) -> Home:
+    """An empty CM home in a folder with the recipes of this checkout, described as its cmr.yaml does."""
+    repo = RepoInfo(CHECKOUT, "crowdperf", "0123456789abcdef", "literal", has_strict_inputs=True, python="src")
+    return Home([repo], folder, folder / "repos" / "local")
+
+
 @functools.cache
 def recipe_metas() -> tuple[dict[str, Any], ...]:
     """The metadata of every recipe of this checkout, by the names of their folders; not to be changed."""
@@ -347,3 +353,19 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TemporaryH
     made = TemporaryHome(tmp_path)
     yield made
     made.close()
+
+
+@pytest.fixture
+def elsewhere(home: TemporaryHome, tmp_path: Path) -> Iterator[TemporaryHome]:
+    """An empty home with the same recipes: another machine."""
+    other = TemporaryHome(tmp_path / "elsewhere")
+    other.repo = home.repo
+    other.register(CHECKOUT, home.repo)
+    yield other
+    other.close()
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """A CM home with the recipes of this checkout and an empty cache."""
+    return checkout_home(tmp_path_factory.mktemp("ours"))
