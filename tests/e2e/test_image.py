@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_container import ROOT, base_image, limits
+from base_image import base_image, limits
 from tree_builder import build
 
+ROOT = Path(__file__).resolve().parents[2]
 BASE, IMAGE, HOME = "localhost/crowdperf-test-base:1", "localhost/crowdperf-test-image:1", "crowdperf-test-home"
 LIBRARIES = (
     "libstdc++.so.6",
@@ -28,7 +29,7 @@ LIBRARIES = (
     "libm.so.6",
 )
 PROGRAMS = "awk cut date find getconf head mktemp nproc sed sort stat tail tee tr wc"
-"""python:3.12-slim has them. Those of test_container.py are there too."""
+"""python:3.12-slim has them. Those of base_image.py are there too."""
 PATIENCE_S = 600
 SHORT = ("--scenario=Offline", "--min_duration_ms=300")
 
