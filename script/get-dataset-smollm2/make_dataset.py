@@ -21,11 +21,11 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from crowdperf.benchmarks.smollm2.record import RECORD
 from crowdperf.harness.base.cores import available_cores, physical_cores
 from crowdperf.harness.base.errors import HarnessError, program
-from crowdperf.harness.base.model_facts import ModelFacts, file_sha256, read_model_facts
+from crowdperf.harness.base.model_facts import ModelFacts, read_model_facts
 from crowdperf.harness.text.engine import EngineRequest, Prompt, Request
 from crowdperf.harness.text.request import TextRequest
 from crowdperf.harness.text.tokenizer import open_tokenizer
-from crowdperf.kit.whole_file import write_json
+from crowdperf.kit.whole_file import file_sha256, write_json
 
 PROMPTS_FILE = Path(__file__).parent / "prompts.txt"
 SAMPLES_FILE = "samples.jsonl"

@@ -10,9 +10,9 @@ import json
 from pathlib import Path
 
 from crowdperf.data import answers, copy_identity, model_info
-from crowdperf.data.digests import file_digest
 from crowdperf.data.errors import DataError
 from crowdperf.kit.rooms import require_room
+from crowdperf.kit.whole_file import file_digest
 
 from .sources import choose
 

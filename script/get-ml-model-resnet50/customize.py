@@ -11,9 +11,9 @@ from pathlib import Path
 
 from crowdperf.call.answers import failure
 from crowdperf.data import answers, copy_identity, model_info
-from crowdperf.data.digests import file_digest
 from crowdperf.data.errors import DataError
 from crowdperf.kit.rooms import require_room
+from crowdperf.kit.whole_file import file_digest
 
 from . import sources
 

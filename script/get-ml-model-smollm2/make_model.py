@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from crowdperf.harness.base.errors import HarnessError, program
-from crowdperf.harness.base.model_facts import file_sha256
+from crowdperf.kit.whole_file import file_sha256
 from crowdperf.models.llama_gguf import write_float16, write_huggingface
 from crowdperf.models.model_json import copy_beside, describe_files, write_model_info
 

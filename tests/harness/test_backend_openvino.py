@@ -14,8 +14,9 @@ from backend_toys import backend_request, toy_on_path
 
 from crowdperf.harness.backends.openvino import backend, library
 from crowdperf.harness.base.errors import HarnessError
-from crowdperf.harness.base.model_facts import file_sha256, read_model_facts
+from crowdperf.harness.base.model_facts import read_model_facts
 from crowdperf.harness.runner import registry
+from crowdperf.kit.whole_file import file_sha256
 from crowdperf.models import make_model as makemodel
 from crowdperf.models import quantize
 from crowdperf.models.engines import build

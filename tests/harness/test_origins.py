@@ -13,9 +13,10 @@ import pytest
 from harness_support import need, request, run_harness
 
 from crowdperf.harness.base.dataset import DatasetFacts
-from crowdperf.harness.base.model_facts import file_sha256, read_model_facts
+from crowdperf.harness.base.model_facts import read_model_facts
 from crowdperf.harness.datasets import imagenet
 from crowdperf.harness.runner import loadgen_run
+from crowdperf.kit.whole_file import file_sha256
 from crowdperf.models.model_json import describe_files, write_model_info
 from crowdperf.rules.backends import BACKENDS
 from crowdperf.rules.benchmarks import RECORDS

@@ -12,7 +12,8 @@ from tokenizers import Tokenizer
 from crowdperf.data import gguf_file
 from crowdperf.data.errors import DataError
 from crowdperf.harness.base.errors import HarnessError
-from crowdperf.harness.base.model_facts import file_sha256, read_model_facts
+from crowdperf.harness.base.model_facts import read_model_facts
+from crowdperf.kit.whole_file import file_sha256
 from crowdperf.models import llama_gguf
 from crowdperf.standins import tiny_llama
 

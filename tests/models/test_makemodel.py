@@ -13,7 +13,8 @@ from safetensors.torch import load_file
 
 from crowdperf.harness.base.architecture import architecture_of
 from crowdperf.harness.base.errors import HarnessError
-from crowdperf.harness.base.model_facts import file_sha256, read_model_facts
+from crowdperf.harness.base.model_facts import read_model_facts
+from crowdperf.kit.whole_file import file_sha256
 from crowdperf.models import make_model as makemodel
 from crowdperf.models.make_model import ModelRequest
 

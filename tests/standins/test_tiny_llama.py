@@ -7,7 +7,8 @@ from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
 from crowdperf.harness.base.errors import HarnessError
-from crowdperf.harness.base.model_facts import file_sha256, read_model_facts
+from crowdperf.harness.base.model_facts import read_model_facts
+from crowdperf.kit.whole_file import file_sha256
 from crowdperf.standins import tiny_llama
 
 SIZES = {"vocab": 300, "hidden": 16, "layers": 1, "heads": 4, "kv_heads": 2}

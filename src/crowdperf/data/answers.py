@@ -8,9 +8,10 @@ from typing import Any
 from crowdperf.call.answers import Answer, failure
 from crowdperf.data import model_info, own_copies
 from crowdperf.data.copy_identity import identity, path_in
-from crowdperf.data.digests import file_digest, short_identity
+from crowdperf.data.digests import short_identity
 from crowdperf.data.errors import DataError
 from crowdperf.data.file_check import relative_names
+from crowdperf.kit.whole_file import file_sha256
 
 DATASET_FACTS_FILE = "dataset.json"
 DOWNLOADS_FILE = "downloads.json"
@@ -78,7 +79,7 @@ def model_answer(env: MutableMapping[str, Any], folder: Path, beside: Sequence[s
             "CM_ML_MODEL_PRECISION": str(values.get("precision", "fp32")),
             "CM_ML_MODEL_IS_SYNTHETIC": "yes" if values.get("is_synthetic") else "no",
             "CM_ML_MODEL_STARTING_WEIGHTS_FILENAME": str(values.get("source") or main.name),
-            "CM_ML_MODEL_IDENTITY": short_identity(file_digest(folder / model_info.MODEL_INFO_FILE)),
+            "CM_ML_MODEL_IDENTITY": short_identity(file_sha256(folder / model_info.MODEL_INFO_FILE)),
         }
     )
     outside = [path for path in info.files if not path.is_relative_to(folder)]
@@ -121,7 +122,7 @@ def _dataset_facts(folder: Path) -> Mapping[str, Any]:
 
 def _made_identity(folder: Path, facts: Mapping[str, Any]) -> str:
     """The identity of data made or fetched here: by dataset.json, which changes with it, else by all files."""
-    return short_identity(file_digest(folder / DATASET_FACTS_FILE)) if facts else identity(folder)
+    return short_identity(file_sha256(folder / DATASET_FACTS_FILE)) if facts else identity(folder)
 
 
 def _default_files(folder: Path) -> list[str]:

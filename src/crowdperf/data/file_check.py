@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from crowdperf.data.digests import file_digest
+from crowdperf.kit.whole_file import file_digest
 
 _SHOWN_NAMES = 5
 _SEPARATORS = {

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from crowdperf.data.digests import file_digest
 from crowdperf.data.errors import DataError
+from crowdperf.kit.whole_file import file_sha256
 
 MODEL_INFO_FILE = "model.json"
 FORMAT = 1
@@ -46,7 +46,7 @@ def write_model_info(folder: Path, model: RealModel) -> Path:
     for network, path in model.files.items():
         is_inside = path.is_absolute() and path.is_relative_to(folder)
         name = path.relative_to(folder).as_posix() if is_inside else str(path.absolute())
-        files[network] = {"file": name, "sha256": file_digest(path), "size_bytes": path.stat().st_size}
+        files[network] = {"file": name, "sha256": file_sha256(path), "size_bytes": path.stat().st_size}
     info = {
         **model.facts,
         "format": FORMAT,
@@ -124,7 +124,7 @@ def _problem(path: Path, sha256: str | None) -> str:
     try:
         if not path.is_file():
             return f"{path} is missing"
-        found = file_digest(path) if sha256 else None
+        found = file_sha256(path) if sha256 else None
     except OSError as error:
         return f"{path} cannot be read: {error.strerror}"
     return "" if found == sha256 else f"{path} has the SHA-256 {found}, not {sha256}"

@@ -25,10 +25,10 @@ from crowdperf.call.answers import Answer, failure
 from crowdperf.data import capacity, manual_download
 from crowdperf.data.answers import model_answer
 from crowdperf.data.copy_identity import one_file, path_in, refuse_beside
-from crowdperf.data.digests import file_digest
 from crowdperf.data.errors import DataError
 from crowdperf.data.model_info import RealModel, write_model_info
 from crowdperf.kit.rooms import MissingRoom, require_room
+from crowdperf.kit.whole_file import file_digest
 
 PUBLISHED, RANDOM, TINY = "published", "random", "tiny"
 SOURCE_KEY = "CM_PUBLISHED_MODEL_SOURCE"

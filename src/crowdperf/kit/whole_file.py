@@ -96,7 +96,12 @@ def link_or_copy(source: Path, target: Path) -> None:
 
 def file_sha256(path: Path) -> str:
     """Return the SHA-256 of a file of any size, in hex. Raises OSError."""
-    digest = hashlib.sha256()
+    return file_digest(path, "sha256")
+
+
+def file_digest(path: Path, algorithm: str) -> str:
+    """Return the digest of a file of any size, in hex: by "sha256", "md5", or another of hashlib. Raises OSError."""
+    digest = hashlib.new(algorithm, usedforsecurity=False)
     with path.open("rb") as file:
         while block := file.read(_BLOCK_BYTES):
             digest.update(block)

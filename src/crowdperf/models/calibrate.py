@@ -21,12 +21,13 @@ from crowdperf.harness.backends.onnxruntime.backend import session_options
 from crowdperf.harness.base.dataset import FACTS_FILE, ListedSamples
 from crowdperf.harness.base.errors import HarnessError, program
 from crowdperf.harness.base.model import Model
-from crowdperf.harness.base.model_facts import CalibrationSource, ModelFacts, file_sha256, read_model_facts
+from crowdperf.harness.base.model_facts import CalibrationSource, ModelFacts, read_model_facts
 from crowdperf.harness.base.store import open_store
 from crowdperf.harness.base.tensors import Infer
 from crowdperf.harness.runner import registry
 from crowdperf.harness.runner.components import RawSource
 from crowdperf.harness.runner.qsl import Source, make_library
+from crowdperf.kit.whole_file import file_sha256
 from crowdperf.models.calibration import DEFAULT_PERCENTILE, METHODS, Calibration, Observed, range_of, write_calibration
 from crowdperf.models.calibration_samples import Choice, choose
 from crowdperf.models.model_json import versions

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from crowdperf.harness.base.errors import HarnessError
-from crowdperf.harness.base.model_facts import FORMAT, file_sha256, sealed_origin
-from crowdperf.kit.whole_file import write_json
+from crowdperf.harness.base.model_facts import FORMAT, sealed_origin
+from crowdperf.kit.whole_file import file_sha256, write_json
 
 MODEL_INFO_FILE = "model.json"
 OF_THE_FILES = ("format", "sha256", "size_bytes", "beside", "origin")

@@ -27,8 +27,9 @@ import numpy as np
 import onnx
 
 from crowdperf.harness.base.errors import HarnessError, program
-from crowdperf.harness.base.model_facts import ModelFacts, ModelFile, file_sha256, parse_calibration, read_model_facts
+from crowdperf.harness.base.model_facts import ModelFacts, ModelFile, parse_calibration, read_model_facts
 from crowdperf.harness.watch.processor import has_vnni
+from crowdperf.kit.whole_file import file_sha256
 from crowdperf.models.calibrate import STATIC_OPERATORS
 from crowdperf.models.calibration import Calibration, Range, read_calibration
 from crowdperf.models.model_json import OF_THE_FILES, copy_beside, describe_files, versions, write_model_info

@@ -16,7 +16,7 @@ from pathlib import Path
 from crowdperf.harness.base.cores import available_cores
 from crowdperf.harness.base.dataset import Dataset
 from crowdperf.harness.base.errors import HarnessError
-from crowdperf.harness.base.model_facts import file_sha256
+from crowdperf.kit.whole_file import file_sha256
 
 _HINT = "check the data set's folder"
 

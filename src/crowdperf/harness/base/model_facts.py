@@ -16,7 +16,6 @@ sealed by the digests of the files that this was said of, so that it does not ho
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +25,7 @@ from typing import Any
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.kit.records import NUMBER, TEXT, Record
 from crowdperf.kit.text_documents import given_text, json_object
+from crowdperf.kit.whole_file import file_digest
 from crowdperf.rules.provenance import MODEL_ORIGINS
 
 FORMAT = 1
@@ -78,19 +78,7 @@ class ModelFacts:
 
 def file_md5(path: Path) -> str:
     """Return the MD5 of a file: publishers of models give no better digest. It tells files apart, nothing more."""
-    return _digest(path, hashlib.md5(usedforsecurity=False))
-
-
-def file_sha256(path: Path) -> str:
-    """Return the digest of a file, read piece by piece."""
-    return _digest(path, hashlib.sha256())
-
-
-def _digest(path: Path, digest: hashlib._Hash) -> str:
-    with path.open("rb") as file:
-        while piece := file.read(1 << 20):
-            digest.update(piece)
-    return digest.hexdigest()
+    return file_digest(path, "md5")
 
 
 def _calibration(record: Record) -> CalibrationSource | None:

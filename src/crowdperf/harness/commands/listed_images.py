@@ -22,9 +22,8 @@ from typing import Any
 
 from crowdperf.harness.base.calibration_lists import official_list
 from crowdperf.harness.base.errors import HarnessError, program
-from crowdperf.harness.base.model_facts import file_sha256
 from crowdperf.harness.media import image_files
-from crowdperf.kit.whole_file import write_json
+from crowdperf.kit.whole_file import file_sha256, write_json
 
 TRIES = 4
 TIMEOUT_S = 60

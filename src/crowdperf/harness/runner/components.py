@@ -12,7 +12,7 @@ from crowdperf.harness.base.dataset import Dataset
 from crowdperf.harness.base.errors import ConfigError, HarnessError
 from crowdperf.harness.base.failures import Failures
 from crowdperf.harness.base.model import Model, ModelModule
-from crowdperf.harness.base.model_facts import ModelFacts, file_sha256, read_model_facts
+from crowdperf.harness.base.model_facts import ModelFacts, read_model_facts
 from crowdperf.harness.base.store import open_store
 from crowdperf.harness.base.tensors import Infer, Samples
 from crowdperf.harness.runner import registry
@@ -25,6 +25,7 @@ from crowdperf.harness.watch.nvml import near_gpus
 from crowdperf.harness.watch.progress import Counts
 from crowdperf.harness.watch.silence import FIRST_CALLS_S
 from crowdperf.kit.records import Problem
+from crowdperf.kit.whole_file import file_sha256
 from crowdperf.logs.run_log import Json
 from crowdperf.rules.backends import BACKENDS, misfit
 from crowdperf.rules.benchmarks import model_of, record_of
