@@ -148,12 +148,15 @@ def _build(plan: Plan, environment: dict[str, str]) -> None:
 
 
 def _export(plan: Plan, target: Path) -> None:
-    """The files of the commit, by git itself, with an index of its own so that the checkout's stays as it is."""
+    """The files of the commit, by git itself, with an index of its own so that the checkout's stays as it is. Without
+    those that would leave others out: they are for the image of Containerfile."""
     checkout = plan.checkout
     index = {**os.environ, "GIT_INDEX_FILE": str(target.parent / "index")}
     git = ("git", "-c", f"safe.directory={checkout}", "-C", checkout)
     _run((*git, "read-tree", plan.commit), index)
     _run((*git, "checkout-index", "--all", f"--prefix={target}/"), index)
+    for name in (".containerignore", ".dockerignore"):
+        (target / name).unlink(missing_ok=True)
 
 
 def _headless(plan: Plan, environment: dict[str, str], output: int) -> Outcome:

@@ -59,7 +59,7 @@ def base_image(archive: Path, more: Sequence[Path] = ()) -> None:
                 tar.add(folder, f"opt/site/{folder.name}")
         for name, text in (
             ("usr/bin/apk", "#!/bin/sh\nexit 0\n"),
-            ("usr/bin/cm", "#!/usr/bin/env python3\nimport sys\nfrom cmind.cli import run\nsys.exit(run())\n"),
+            ("opt/cm/bin/cm", "#!/usr/bin/env python3\nimport sys\nfrom cmind.cli import run\nsys.exit(run())\n"),
         ):
             row = tarfile.TarInfo(name)
             row.size, row.mode = len(text), 0o755
