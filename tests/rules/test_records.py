@@ -30,6 +30,7 @@ ALLOWED = {
     **dict.fromkeys(
         ("tools/gpu_kit.py", "tools/gpu_kit_runs.py", "tools/gpu_kit_steps.py"), "the GPU kit's two networks"
     ),
+    "tools/gpu_kit_models.py": "the benchmarks of several networks, or with large samples, that the GPU kit runs",
     "tools/snapshot_engine.py": "which calls a picture of a checkout is taken of",
     "src/crowdperf/fronts/virtualclient/steptypes.py": "the models of VirtualClient's executor, and their runs",
 }
