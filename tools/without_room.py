@@ -458,6 +458,8 @@ def main(words: list[str]) -> int:
                 folder = (given.output or Path(scratch)) / room
                 write_copy(removal, folder)
                 if given.run:
+                    # blocks that are made of _cm.yaml may have lost lines about recipes that went
+                    subprocess.run([sys.executable, str(folder / "tools/make_recipe_pages.py")], check=True)
                     tests = tests_reached(removal, given.limit_s, is_full=given.full)
                     code |= bool(run_tests(folder, checkout.root, removal.rooms, tests))
     return int(code)
