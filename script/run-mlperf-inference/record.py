@@ -4,7 +4,6 @@ The engine writes the record (`cm record script`: lock, journal, seals); this mo
 what the run was made with and which figures must be equal or near. A trouble with the record never spoils a run.
 """
 
-import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION, threads_in_all
-from crowdperf.kit.whole_file import read_object
+from crowdperf.kit.whole_file import file_sha256, read_object
 from crowdperf.logs.answer_metrics import values_of
 from crowdperf.logs.efficiency import efficiency_values
 from crowdperf.logs.layout import RunPaths
@@ -104,10 +103,10 @@ def _data_settings(spec: RunSpec, paths: RunPaths) -> dict[str, Any]:
     request = read_object(paths.run_json) if record_of(spec.model).recipes.is_own else None
     folder = (usable_request(request, paths.folder) if request else {}).get("dataset_path")
     try:
-        content = (Path(str(folder)) / PROMPTS_FILE).read_bytes() if folder else None
+        digest = file_sha256(Path(str(folder)) / PROMPTS_FILE)[:8] if folder else ""
     except OSError:
-        content = None
-    return {} if content is None else {"prompts": {"value": hashlib.sha256(content).hexdigest()[:8], "origin": "data"}}
+        digest = ""
+    return {"prompts": {"value": digest, "origin": "data"}} if digest else {}
 
 
 def run_name(spec: RunSpec, result: Mapping[str, Any]) -> str:
