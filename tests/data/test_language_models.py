@@ -140,3 +140,9 @@ def test_an_index_names_files_of_the_folder_only(tmp_path: Path) -> None:
     put(folder / INDEX, {"weight_map": {"w": "../model.safetensors"}})
     with pytest.raises(DataError, match=r"found '\.\./model\.safetensors'; allowed: names of files"):
         read_language_model(folder)
+
+
+def test_a_truth_value_is_no_id_of_a_token(tmp_path: Path) -> None:
+    folder = model_files.huggingface(tmp_path / "hf")
+    put(folder / "tokenizer.json", {**model_files.TOKENIZER, "added_tokens": [{"id": 0}, {"id": True}]})
+    assert read_language_model(folder).special == (0,)

@@ -67,7 +67,8 @@ def read_huggingface(folder: Path) -> HuggingFaceFolder:
     if not counts:
         raise DataError(f"{folder} cannot be measured: its weights are of no type of floating-point numbers", _HINT)
     ids = [mapping(one).get("id") for one in _items(tokenizer.get("added_tokens"))]
-    added = [number for number in ids if isinstance(number, int) and 0 <= number < _MAX_TOKENS]
+    whole = (number for number in ids if isinstance(number, int) and not isinstance(number, bool))
+    added = [number for number in whole if 0 <= number < _MAX_TOKENS]
     words = mapping(tokenizer.get("model")).get("vocab")
     words = words if isinstance(words, Mapping) else _items(words)
     return HuggingFaceFolder(
