@@ -19,7 +19,8 @@ SIZES: Mapping[str, tuple[Mapping[str, int], int]] = {
 SAME_TOKENS = 32
 
 
-def _wait(kit: Kit) -> Callable[[], object]:
+def wait_of(kit: Kit) -> Callable[[], object]:
+    """What waits for the device."""
     import torch
 
     return torch.cuda.synchronize if kit.is_gpu else (lambda: None)
@@ -67,7 +68,7 @@ def _one_network(kit: Kit, made: Any, spec: Any, precision: str) -> None:
     from crowdperf.models.make_model import example_inputs
 
     names = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
-    dtype, wait = names[spec.precision_in(precision)], _wait(kit)
+    dtype, wait = names[spec.precision_in(precision)], wait_of(kit)
     torch.manual_seed(0)
     with torch.device(kit.device):
         module = architecture_of(made.architecture).build(spec.name, made.values).eval().to(dtype)
@@ -143,7 +144,7 @@ def llama(kit: Kit) -> None:
     that part has no limit here."""
     import torch
 
-    wait = _wait(kit)
+    wait = wait_of(kit)
     if not kit.is_gpu:
         torch.set_num_threads(1)
     with torch.inference_mode():

@@ -28,7 +28,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 from gpu_kit import CHECKOUT, FAIL, NEEDS_GPU, NETWORKS, PASS, SKIP, Kit, seconds_of
-from gpu_kit_models import llama, several
+from gpu_kit_models import llama, several, wait_of
 from gpu_kit_runs import harness, quiet, refusals
 
 LARGEST_DIFFERENCE = {"fp32": 1e-4, "fp16": 2e-2, "bf16": 2e-2}
@@ -421,7 +421,7 @@ def bare_rates(kit: Kit, name: str, precision: str) -> dict[str, float]:
     if kit.is_gpu:
         set_fp32(has_tf32=False)
         torch.backends.cudnn.benchmark = True
-    wait = torch.cuda.synchronize if kit.is_gpu else (lambda: None)
+    wait = wait_of(kit)
     request, rates = request_of(kit, name, precision, 1), {}
     module = build_module(request).to(kit.device)
     dtype = getattr(torch, {"fp32": "float32", "bf16": "bfloat16"}[precision])
