@@ -3,7 +3,6 @@
 # one argument of crowdperf.models.quantize in each line.
 set -euo pipefail
 
-
 mapfile -t arguments <arguments.txt
 if [[ "${CM_QUANTIZE_NEEDS_CALIBRATION}" == "yes" ]]; then
   arguments+=("--calibration=${CM_ML_MODEL_CALIBRATION_FILE}")
