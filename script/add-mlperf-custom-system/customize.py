@@ -193,6 +193,6 @@ def _searches(i: dict[str, Any], registry: Registry, here: Here, starts: Starts)
         count, scenario = here.facts.count if parent != CPU else None, Scenario(scenarios.partition(",")[0])
         inputs = registry.effective(benchmark, scenario, parent, accelerators=count).inputs()
         shape = {name: inputs[name] for name in ("model", "device", "backend", "precision", "gpus") if name in inputs}
-        asked = {"tags": FIND, "scenario": scenarios, "source": text_of(env, PREFIX + "SOURCE") or "real"}
+        asked = {"tags": FIND, "scenario": scenarios, "source": i["values"]["source"]}
         found.append({**asked, **shape, **folder, **passed_on_inputs(i.get("input") or {})})
     return found

@@ -62,7 +62,7 @@ def _lines(i: dict[str, Any], is_planned: bool) -> list[str]:
         raise BadSetting(f"--set: found {given!r}; allowed: one field, as in --set.gpu_batch_size=32")
     if system and machine:
         raise BadSetting("--system and --machine cannot be combined: a machine determines its system")
-    scenario, source = parse_scenario(text_of(env, PREFIX + "SCENARIO")), text_of(env, PREFIX + "SOURCE") or "real"
+    scenario, source = parse_scenario(text_of(env, PREFIX + "SCENARIO")), i["values"]["source"]
     key = parse_benchmark(benchmark)[0], scenario
     fitting = {name: one for name, one in registry.custom.items() if key in one.entries}
     here = None if system else lookup.look(machine, users_folder(env), fitting)
@@ -72,7 +72,7 @@ def _lines(i: dict[str, Any], is_planned: bool) -> list[str]:
         benchmark,
         scenario,
         here.system if here else system,
-        text_of(env, PREFIX + "VER") or "default",
+        i["values"]["config_ver"],
         accelerators=here.accelerators if here else None,
         measured=lookup.measured_by(cmind.access, source) if is_this and cmind and not is_planned else None,
         user={str(name): str(value) for name, value in given.items()},

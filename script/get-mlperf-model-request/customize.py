@@ -12,14 +12,11 @@ from typing import Any
 from crowdperf.call.values import text_of
 
 MODEL_KEY = "CM_MLPERF_MODEL"
-PRECISION_KEY = "CM_MLPERF_MODEL_PRECISION"
-SOURCE_KEY = "CM_MLPERF_SOURCE"
 LIBRARY_KEY = "CM_ENGINE_LIBRARY"
 GIVEN_KEY = "CM_MODEL_REQUEST_INFO_FILE"
 DATASET_KEY = "CM_DATASET_PATH"
 DATA_KEY = "CM_MODEL_REQUEST_WITH_DATA"
 """Whether the data set is wanted, too; the recipe above says so, and int8 needs it to calibrate."""
-SOURCES = ("real", "synthetic", "tiny")
 SEVERAL = "cm run script --tags=run,mlperf,make --target=generate_engines --run_args=--benchmarks="
 HINT = "hint: give --model=NAME with --source=real, synthetic or tiny, or --model_info=model.json of an ONNX model"
 
@@ -48,7 +45,7 @@ def require_given(env: Mapping[str, Any]) -> None:
         raise RequestError("--model_info also requires the data set: --dataset=FOLDER is missing")
 
 
-def request_of(env: Mapping[str, Any]) -> dict[str, str]:
+def request_of(env: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, str]:
     """Return the env keys that say what is asked for, in official names; CM_MODEL_REQUEST_NAME, without the accuracy
     level, where the model is to be found. Raises RequestError."""
     from crowdperf.rules.app_names import PRECISION_ALIASES
@@ -61,10 +58,10 @@ def request_of(env: Mapping[str, Any]) -> dict[str, str]:
         name, official = parse_benchmark(wanted_name(env))[0], official_name(wanted_name(env))
     except UnknownName as error:
         raise RequestError(str(error)) from error
-    record, source = record_of(name), text_of(env, SOURCE_KEY) or "real"
+    record, source = record_of(name), values["source"]
     if record.generation is not None:
         raise RequestError(f"{official} is a language model: engines and calibrations are not supported for it")
-    precision = text_of(env, PRECISION_KEY) or text_of(env, "CM_MLPERF_CONFIG_PRECISION")
+    precision = values["precision"] or text_of(env, "CM_MLPERF_CONFIG_PRECISION")
     precision = PRECISION_ALIASES.get(precision, precision)
     library = text_of(env, LIBRARY_KEY).removesuffix("_rtx")
     backend = next((one for one in BACKENDS.values() if library and one.engine == library), None)
@@ -77,8 +74,6 @@ def request_of(env: Mapping[str, Any]) -> dict[str, str]:
             "CM_MODEL_REQUEST_NAME": "",
             "CM_MODEL_REQUEST_PRECISION": precision,
         }
-    if source not in SOURCES:
-        raise RequestError(f"--source: {unknown_text('source', source, SOURCES)}")
     if record.recipes.is_fixed and source != "real":
         raise RequestError(f"--source={source}: {name} has one model and one data set, made here\nhint: leave --source")
     return {
@@ -93,7 +88,7 @@ def request_of(env: Mapping[str, Any]) -> dict[str, str]:
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """CM hook: sets what is asked for."""
     try:
-        i["env"].update(request_of(i["env"]))
+        i["env"].update(request_of(i["env"], i["values"]))
     except RequestError as error:
         return {"return": 1, "error": str(error)}
     return {"return": 0}

@@ -37,7 +37,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     env, state = i["env"], i["state"]
     try:
         machine = selection.of_call(i)
-        asked = request.request_of(env, machine.environment)
+        asked = request.request_of(env, i["values"], machine.environment)
         engines = list(state.get("container_engines") or [])
         # The checkout is on this machine, also where the plan is for a recorded one.
         checkout = facts.source(i.get("machine") or Machine(), str(CHECKOUT))

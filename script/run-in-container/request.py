@@ -13,7 +13,6 @@ from .bases import Base, base_of
 from .shell_words import RequestError
 
 Action = Literal["build", "prebuild", "attach", "headless"]
-ENGINES = ("docker", "podman", "apptainer")
 WORK = "/work"
 """Where the Makefile of NVIDIA's MLPerf v0.7 tree mounts it; its README says /workspace, which is a link here."""
 TOOLS = "/opt/cm"
@@ -82,8 +81,8 @@ class Request(NamedTuple):
     save: str
 
 
-def request_of(env: Mapping[str, Any], outer: Mapping[str, str]) -> Request:
-    """The request in a recipe's env; ``outer`` is the environment of the process. Raises RequestError."""
+def request_of(env: Mapping[str, Any], values: Mapping[str, Any], outer: Mapping[str, str]) -> Request:
+    """The request in a recipe's env and typed inputs. outer: the environment of the process. Raises RequestError."""
     action = env.get("CM_CONTAINER_ACTION") or "headless"
     has_cm = not is_no(_text(env, "CM_CONTAINER_WITH_CM", "with_cm"))
     steps = _steps(env, has_cm)
@@ -124,7 +123,7 @@ def request_of(env: Mapping[str, Any], outer: Mapping[str, str]) -> Request:
         container_env=shell_words.pairs(env.get("CM_CONTAINER_ENV"), "container_env"),
         secrets=_secrets(env, outer),
         places=_places(env, outer),
-        options=_options(env, outer),
+        options=_options(env, values, outer),
         save=_text(env, "CM_CONTAINER_SAVE", "save"),
     )
 
@@ -168,7 +167,7 @@ def _places(env: Mapping[str, Any], outer: Mapping[str, str]) -> HostFolders:
     )
 
 
-def _options(env: Mapping[str, Any], outer: Mapping[str, str]) -> Options:
+def _options(env: Mapping[str, Any], values: Mapping[str, Any], outer: Mapping[str, str]) -> Options:
     gpus = _text(env, "CM_CONTAINER_GPUS", "gpus") or outer.get("NVIDIA_VISIBLE_DEVICES", "") or "auto"
     _fits(DEVICES, gpus, "gpus", "auto, all, none, or devices with commas: 0,2 or GPU-... or MIG-...")
     shm_size = _text(env, "CM_CONTAINER_SHM_SIZE", "shm_size")
@@ -183,10 +182,10 @@ def _options(env: Mapping[str, Any], outer: Mapping[str, str]) -> Options:
     if user_id:
         _fits(re.compile(r"[1-9]\d{0,8}"), user_id, "user_id", "the number of a user, not 0")
     return Options(
-        engine=_choice(env, "CM_CONTAINER_ENGINE_ASKED", "engine", ENGINES),
+        engine=values["engine"] or "",
         gpus=gpus,
         shm_size=shm_size,
-        is_unconfined=_choice(env, "CM_CONTAINER_SECURITY", "security", ("default", "unconfined")) == "unconfined",
+        is_unconfined=values["security"] == "unconfined",
         run_arguments=shell_words.split(env.get("CM_CONTAINER_RUN_ARGS"), "docker_args"),
         build_arguments=shell_words.split(env.get("CM_CONTAINER_BUILD_ARGS"), "build_args"),
         tag=tag,
@@ -219,13 +218,6 @@ def _is_system(path: PurePosixPath) -> bool:
     if any(path.is_relative_to(free) for free in FREE_FOLDERS):
         return False
     return any(path.is_relative_to(one) or PurePosixPath(one).is_relative_to(path) for one in SYSTEM_FOLDERS)
-
-
-def _choice(env: Mapping[str, Any], key: str, flag: str, allowed: tuple[str, ...]) -> str:
-    value = _text(env, key, flag)
-    if value and value not in allowed:
-        raise RequestError(f"--{flag}={value!r} is not known", ", ".join(allowed))
-    return value
 
 
 def _fits(pattern: re.Pattern[str], value: str, flag: str, allowed: str) -> None:

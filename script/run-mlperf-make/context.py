@@ -27,7 +27,7 @@ class Around:
 
     def __init__(self, request: Request, stamp: str, cmind: Any = None) -> None:
         self.request, self.folder, self.stamp, self.cmind = request, request.folder, stamp, cmind
-        self.machine, self.source = request.values["MACHINE"], request.values["SOURCE"] or "real"
+        self.machine, self.source = request.values["MACHINE"], request.values["SOURCE"]
         self.is_neuron = request.work == "run_inferentia_harness"
         self.is_cpu = request.is_on("USE_CPU") or self.is_neuron or request.work == "run_cpu_harness"
 

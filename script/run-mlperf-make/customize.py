@@ -35,7 +35,7 @@ PROBLEMS = (MakeError, OSError, *HINTS)
 
 def plan_of(i: dict[str, Any], *, is_stamped: bool) -> tuple[Around, plans.Plan]:
     """What is around the call, and its plan; `is_stamped`: the time is taken for its runs. Raises MakeError."""
-    asked = request.read(i["env"], os.environ, users_folder(i["env"]))
+    asked = request.read(i["values"], os.environ, users_folder(i["env"]))
     cmind = getattr(i.get("automation"), "cmind", None)
     while True:
         around = Around(asked, time.strftime(STAMP), cmind)
@@ -80,10 +80,9 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     env = i["env"]
     try:
         if env.get("CM_MAKE_INIT"):
-            root = users_folder(env) / Path(env.get("CM_MAKE_INIT_PATH") or ".").expanduser()
-            cm = workspace.own_cm(Path(env["CM_TMP_CURRENT_SCRIPT_PATH"]), os.environ)
-            submitter, division = env.get("CM_MAKE_SUBMITTER") or "", env.get("CM_MAKE_DIVISION") or "closed"
-            made = workspace.make_workspace(root, submitter, division, cm, env.get("CM_MAKE_ROUND") or "")
+            values, cm = i["values"], workspace.own_cm(Path(env["CM_TMP_CURRENT_SCRIPT_PATH"]), os.environ)
+            root, names = values["path"] or users_folder(env), (values.text("submitter"), values["division"])
+            made = workspace.make_workspace(root, *names, cm, values.text("round"))
             print(f"{made / 'Makefile'}: make help lists its targets", flush=True)
             return {"return": 0}
         around, found = plan_of(i, is_stamped=True)

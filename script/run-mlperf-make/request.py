@@ -7,12 +7,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from crowdperf.call.values import is_yes
+from crowdperf.call.values import input_text, is_yes
 from crowdperf.kit.whole_file import read_yaml
 from crowdperf.rules.names import unknown_text
 from crowdperf.rules.rounds import ROUNDS
 
-PREFIX = "CM_MAKE_"
 AGAIN = "cm run script --tags=run,mlperf,make,_init --path=../.. recreates it"
 
 
@@ -61,14 +60,16 @@ def misfit(name: str, text: str, rule: Sequence[str]) -> list[str]:
     return [] if is_right else [f"{name}: found {text!r}; allowed: {rule[1]}"]
 
 
-def read(env: Mapping[str, Any], outer: Mapping[str, str], folder: Path) -> Request:
-    """The checked call; `outer` is the environment of the process. Raises MakeError with every problem."""
+def read(inputs: Any, outer: Mapping[str, str], folder: Path) -> Request:
+    """The checked call. inputs: the typed values of a hook. outer: the environment of the process. Raises MakeError
+    with every problem."""
     known, without = table("variables"), table("variables_without_effect")
-    values = {name: str(env.get(PREFIX + name) or "") for name in known}
+    values = {name: input_text(inputs[row[0]]) for name, row in known.items()}
+    given = [name for name, row in known.items() if inputs.is_given(row[0])]
     values["MLPERF_SCRATCH_PATH"] = values["MLPERF_SCRATCH_PATH"] or outer.get("MLPERF_SCRATCH_PATH", "")
-    target = _target(str(env.get(PREFIX + "GOAL") or "help"))
+    target = _target(inputs["target"])
     work = _target(values["TARGET"] or "help") if target == "plan" else target
-    others = str(env.get(PREFIX + "OTHERS") or "").split()
+    others = inputs.text("others").split()
     problems = [unknown_text("variable", name, tuple(known)) for name in others if name not in {**without, **known}]
     problems += [f"this Makefile is older than the variable {name}: {AGAIN}" for name in others if name in known]
     problems += [line for name, (_, _, *rule) in known.items() for line in misfit(name, values[name], rule)]
@@ -86,8 +87,8 @@ def read(env: Mapping[str, Any], outer: Mapping[str, str], folder: Path) -> Requ
     words = ["every", *own, *(("TARGET", "MACHINE") if target == "plan" else ())]
     used = {name for word in words for name in groups.get(word, [word])}
     remarks = [f"{name} has no effect: {without[name]}" for name in others]
-    remarks += [said for name, said in table("variables_said").items() if values[name]]
-    remarks += [f"{name} has no effect in make {work}" for name in known if values[name] and name not in used]
+    remarks += [said for name, said in table("variables_said").items() if name in given]
+    remarks += [f"{name} has no effect in make {work}" for name in given if name not in used]
     return Request(target=target, work=work, folder=folder, values=values, remarks=tuple(remarks))
 
 

@@ -252,6 +252,7 @@ def by_name(**given: str) -> dict[str, str]:
     [
         ({"model": "ResNet50", "source": "tiny"}, "resnet50", "fp32"),
         ({"model": "BERT"}, "bert-99", "fp32"),
+        ({"model": "resnet50", "source": "Tiny", "model_precision": "FP16"}, "resnet50", "fp16"),
         ({"model": "bert-99.9", "model_precision": "bfloat16"}, "bert-99.9", "bf16"),
         ({"model": "RNN_T", "model_precision": "int8"}, "rnnt", "int8"),
         ({"model": "resnet50", "config_precision": "int8"}, "resnet50", "int8"),

@@ -450,8 +450,6 @@ def test_apptainer_gets_variables_in_its_environment_and_the_user_stays_the_call
         ({"GPUS": "0;id"}, "auto, all, none"),
         ({"SHM_SIZE": "much"}, "32g"),
         ({"USER_ID": "0"}, "not 0"),
-        ({"ENGINE_ASKED": "lxc"}, "docker, podman, apptainer"),
-        ({"SECURITY": "off"}, "unconfined"),
         ({"RUN_ARGS": "-v 'x"}, "quotes that end"),
         ({"COMMANDS": "[1]"}, "not a string"),
         ({"COMMANDS": "[oops"}, "JSON"),

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from recipe_loader import load_module, load_recipe, recipe_meta
+from recipe_loader import input_values, load_module, load_recipe, recipe_meta
 
 from crowdperf.fronts.nvidia.sheets import CONFIG_VERSIONS
 from crowdperf.rules.benchmarks import RECORDS, record_of
@@ -30,7 +30,7 @@ SS = "SingleStream"
 def planned(folder: Path, target: str, *, stamp: str = "2026.11.23-04.05.06", **values: str) -> Any:
     """The plan of a target in a workspace, on this machine's processor unless MACHINE says otherwise."""
     env = {f"CM_MAKE_{name}": text for name, text in values.items()} | {"CM_MAKE_GOAL": target}
-    return plans.plan_of(Around(request.read(env, {}, folder), stamp))
+    return plans.plan_of(Around(request.read(input_values(RECIPE, env), {}, folder), stamp))
 
 
 def lines(plan: Any) -> list[str]:
@@ -218,7 +218,7 @@ def test_azures_run_is_planned_for_its_machine_with_the_published_figures(tmp_pa
         call.inputs.get(f"{name}_target_qps") for name, call in zip(("offline", "server"), plan.calls[1:3], strict=True)
     ] == ["106", "84"]
     env = {f"CM_MAKE_{name}": text for name, text in {**values, "GOAL": "plan", "TARGET": "run"}.items()}
-    text = pages.plan_text(Around(request.read(env, {}, tmp_path), "s"), plan)
+    text = pages.plan_text(Around(request.read(input_values(RECIPE, env), {}, tmp_path), "s"), plan)
     assert "SIMULATED" in text and "registry/gptj/Offline.yaml:" in text
     assert "space of gptj-99: at least 95 GB, 61 GB of memory to make the model" in text
     assert " h, and their requirements" in text
@@ -226,6 +226,15 @@ def test_azures_run_is_planned_for_its_machine_with_the_published_figures(tmp_pa
     assert not list(tmp_path.iterdir())
     with pytest.raises(request.MakeError, match="which cannot run anything"):
         planned(tmp_path, "run", **values)
+
+
+def test_a_choice_counts_in_any_spelling_that_the_engine_accepts(tmp_path: Path) -> None:
+    (_, call) = planned(tmp_path, "preprocessed_data", BENCHMARKS="bert", SOURCE="Tiny").calls
+    assert call.tags.endswith(",_tiny") and call.views[0].place == "build/preprocessed_data/squad_tokenized.tiny"
+    env = {"CM_MAKE_INIT": "yes", "CM_MAKE_DIVISION": "Closed", "CM_TMP_CURRENT_PATH": str(tmp_path)}
+    inputs = {"submitter": "ACME", "path": str(tmp_path)}
+    assert hooks.preprocess({"env": {**env, "CM_TMP_CURRENT_SCRIPT_PATH": "/x"}, "input": inputs})["return"] == 0
+    assert (tmp_path / "closed/ACME/Makefile").is_file()
 
 
 @pytest.mark.parametrize(
@@ -253,7 +262,7 @@ def test_a_plan_for_a_recorded_machine_or_of_test_runs_has_no_values_that_were_m
         given = {**values, "GOAL": "plan", "MACHINE": machine, "SOURCE": source}
         env = {f"CM_MAKE_{name}": text for name, text in given.items()}
         cmind = SimpleNamespace(access=access, repos_path=str(tmp_path))
-        plan = plans.plan_of(Around(request.read(env, {}, tmp_path), "s", cmind))
+        plan = plans.plan_of(Around(request.read(input_values(RECIPE, env), {}, tmp_path), "s", cmind))
         assert plan.calls[-2].inputs.get("offline_target_qps") == expected
 
 
@@ -512,7 +521,7 @@ def test_a_workspace_has_the_round_of_its_document(tmp_path: Path) -> None:
 def test_a_makefile_that_is_older_than_a_variable_is_named(tmp_path: Path) -> None:
     env = {"CM_MAKE_GOAL": "info", "CM_MAKE_OTHERS": "ROUND", "CM_MAKE_ROUND": ""}
     with pytest.raises(request.MakeError, match=r"older than the variable ROUND: cm run script .*_init"):
-        request.read(env, {}, tmp_path)
+        request.read(input_values(RECIPE, env), {}, tmp_path)
 
 
 @pytest.mark.parametrize(("source", "given"), [("real", None), ("tiny", "yes")])
@@ -758,9 +767,9 @@ def test_a_misspelt_variable_is_named_and_help_is_the_first_target(make: Make, t
     found, _ = make("RUN_ARG=x", "RUN_ARGS=y", "names=z")
     assert (found["target"], sorted(found["others"].split())) == ("help", ["RUN_ARG", "names"])
     with pytest.raises(request.MakeError, match="unknown variable 'RUN_ARG' \\(did you mean RUN_ARGS"):
-        request.read({"CM_MAKE_OTHERS": found["others"]}, {}, tmp_path)
+        request.read(input_values(RECIPE, {"CM_MAKE_OTHERS": found["others"]}), {}, tmp_path)
     env = {"CM_MAKE_GOAL": "info", "CM_MAKE_OTHERS": "VERBOSE", "CM_MAKE_RUN_ARGS": "--fast"}
-    said = request.read(env, {}, tmp_path).remarks
+    said = request.read(input_values(RECIPE, env), {}, tmp_path).remarks
     assert [line.split()[0] for line in said] == ["VERBOSE", "RUN_ARGS"]
 
 
