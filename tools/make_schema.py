@@ -189,6 +189,7 @@ def make_schema() -> Schema:
                 },
                 "env": {"type": "string", "description": "the env key that gets the value"},
                 "default": {"description": "what a hook gets when the input is not given. It sets no env key"},
+                "env_default": {"description": "as default, but also the value of the env key, as in default_env"},
                 "unit": {"type": "string", "description": "of a number, for the user"},
                 "minimum": {"type": "number", "description": "minimum"},
                 "maximum": {"type": "number", "description": "largest number that is allowed"},

@@ -8,7 +8,7 @@ from recipe_engine.rules.conditions import symbol
 from recipe_engine.rules.errors import MetaError, RequestError
 from recipe_engine.rules.input_types import KINDS, Values
 from recipe_engine.rules.keys import INPUT_TYPES
-from recipe_engine.rules.schema import parse_recipe, with_mapped_inputs
+from recipe_engine.rules.schema import parse_recipe, with_described_keys
 
 
 def values_of(
@@ -146,12 +146,15 @@ def test_a_description_that_cannot_be_is_refused(described: dict[str, Any], word
         values_of({"n": described})
 
 
-def test_the_env_key_of_an_input_maps_it_as_input_mapping_does() -> None:
+def test_the_env_key_and_env_default_of_an_input_count_as_in_input_mapping_and_default_env() -> None:
     meta = {
         "uid": "a" * 16,
-        "input_description": {"n": {"type": "whole", "env": "CM_N"}, "m": "words"},
+        "input_description": {"n": {"type": "whole", "env": "CM_N", "env_default": 3}, "m": "words"},
         "input_mapping": {"m": "CM_M"},
+        "default_env": {"CM_M": "x", "CM_N": "that of a base"},
     }
-    recipe = parse_recipe(with_mapped_inputs(meta), Path("/r/script/x"), Path("/r"))
+    recipe = parse_recipe(with_described_keys(meta), Path("/r/script/x"), Path("/r"))
     assert recipe.layer.input_mapping == {"n": "CM_N", "m": "CM_M"}
+    assert recipe.layer.default_env == {"CM_N": "3", "CM_M": "x"}
+    assert recipe.inputs["n"].default == "3"
     assert recipe.inputs["m"].env_key == "CM_M"

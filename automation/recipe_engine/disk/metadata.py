@@ -17,7 +17,7 @@ from ..rules.env import merge_state
 from ..rules.errors import MetaError
 from ..rules.frozen import Frozen
 from ..rules.model import IGNORED_FOLDERS, SUCCESSOR_FILE
-from ..rules.schema import parse_recipe, with_mapped_inputs
+from ..rules.schema import parse_recipe, with_described_keys
 
 CM_NAMES = ("_cm.yaml", "_cm.json")
 MAX_BASES = 10
@@ -55,7 +55,7 @@ def read_meta(folder: Path, roots: Sequence[Path] = (), depth: int = 0) -> MetaF
     name = files[0].name if files else CM_NAMES[0]
     wanted = values.pop("_base", None)
     if not wanted:
-        return MetaFile(with_mapped_inputs(values), name, files)
+        return MetaFile(with_described_keys(values), name, files)
     where = f"{files[0]}: _base"
     if depth >= MAX_BASES:
         raise MetaError(f"{where}: more than {MAX_BASES} recipes inherit from each other")
@@ -73,7 +73,7 @@ def read_meta(folder: Path, roots: Sequence[Path] = (), depth: int = 0) -> MetaF
         )
     base = read_meta(asked[-1], roots, depth + 1)
     inherited = {key: value for key, value in base.values.items() if key not in ("uid", "alias")}
-    return MetaFile(with_mapped_inputs(merge_state(inherited, values)), name, (*files, *base.files))
+    return MetaFile(with_described_keys(merge_state(inherited, values)), name, (*files, *base.files))
 
 
 class MissingBase(MetaError):

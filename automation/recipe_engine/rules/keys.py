@@ -187,7 +187,7 @@ LIVE_KEYS: Mapping[str, Collection[str]] = {
     "docker": ["run", "real_run"],
     "extra_cache_tags_from_env": ["env", "prefix"],
     "input_description": [
-        *("type", "env", "desc", "default", "unit", "minimum", "maximum", "above", "choices", "refused"),
+        *("type", "env", "desc", "default", "env_default", "unit", "minimum", "maximum", "above", "choices", "refused"),
         *("only_with", "together_with", "aliases", "boolean", "is_path"),
     ],
     "tests": ["run_inputs"],

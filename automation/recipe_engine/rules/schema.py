@@ -312,6 +312,7 @@ _INPUT: Plan = {
     "choices": ("choices", "texts"),
     "refused": ("refused", "env_names"),
     "default": ("default", "text"),
+    "env_default": ("default", "text"),
     "type": ("kind", "text"),
     "env": ("env_key", "text"),
     "unit": ("unit", "text"),
@@ -324,12 +325,17 @@ _INPUT: Plan = {
 }
 
 
-def with_mapped_inputs(meta: dict[str, Any]) -> dict[str, Any]:
-    """Metadata whose ``input_mapping`` has the inputs, too, that say their ``env`` key where they are described."""
+def with_described_keys(meta: dict[str, Any]) -> dict[str, Any]:
+    """Metadata whose ``input_mapping`` and ``default_env`` also have what inputs say as ``env`` and ``env_default``."""
     described = meta.get("input_description")
     rows = described.items() if isinstance(described, Mapping) else ()
-    keys = {name: block["env"] for name, block in rows if isinstance(block, Mapping) and block.get("env")}
-    return {**meta, "input_mapping": {**keys, **(meta.get("input_mapping") or {})}} if keys else meta
+    blocks = {name: block for name, block in rows if isinstance(block, Mapping) and block.get("env")}
+    if not blocks:
+        return meta
+    keys = {name: block["env"] for name, block in blocks.items()}
+    found = {**meta, "input_mapping": {**keys, **(meta.get("input_mapping") or {})}}
+    defaults = {block["env"]: str(block["env_default"]) for block in blocks.values() if "env_default" in block}
+    return {**found, "default_env": {**(meta.get("default_env") or {}), **defaults}} if defaults else found
 
 
 def parse_recipe(meta: Mapping[str, Any], folder: Path, repo_path: Path, file_name: str = "_cm.yaml") -> Recipe:
