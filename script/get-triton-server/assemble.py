@@ -35,6 +35,7 @@ import packages
 from crowdperf.harness.backends.triton import repository
 from crowdperf.harness.backends.triton.server import FORMAT, Start, read_server_files, start_server
 from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.server_settings import ServedModel
 from crowdperf.harness.base.tensors import NetworkSpec, TensorSpec
 from crowdperf.kit.whole_file import write_json
 
@@ -167,7 +168,7 @@ def self_test(folder: Path) -> dict[str, str]:
     (version / "model.onnx").write_bytes(onnx_file())
     tensors = [TensorSpec(name=name, dtype="float32", shape=(SIZE,)) for name in ("x", "y")]
     network = NetworkSpec(name="model", inputs=(tensors[0],), outputs=(tensors[1],))
-    settings = repository.ModelSettings(count=1, threads=1, max_batch_size=8)
+    settings = repository.ModelSettings(served=ServedModel(max_batch_size=8), threads=1)
     text = repository.config_text("doubling", "model.onnx", network, settings)
     (version.parent / "config.pbtxt").write_text(text, encoding="utf-8")
     files = read_server_files(folder / "server.json")

@@ -15,6 +15,7 @@ from recipe_programs import loaded
 from crowdperf.harness.backends.neuron import layout
 from crowdperf.harness.backends.triton import repository
 from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.server_settings import ServedModel
 from crowdperf.harness.base.tensors import NetworkSpec, TensorSpec
 from crowdperf.models import neuron_inputs, triton_repository
 from crowdperf.rules.backends import BACKENDS, STAND_IN_BACKENDS, misfit, simulated
@@ -62,7 +63,9 @@ def test_a_batch_is_padded_on_its_way_and_its_answer_cut() -> None:
 
 
 def test_the_config_has_the_four_parameters_and_reads_back() -> None:
-    settings = layout.NeuronSettings(count=2, cores=16, threads_per_core=1, max_batch_size=5, library="torch_neuron")
+    settings = layout.NeuronSettings(
+        served=ServedModel(instance_count=2, max_batch_size=5), cores=16, threads_per_core=1, library="torch_neuron"
+    )
     text = layout.config_text("resnet50", "resnet50.pt", layout.wire_network(RESNET, {}), settings)
     assert 'backend: "python"' in text and "count: 2 kind: KIND_MODEL" in text and "dims: [ 3, 224, 224 ]" in text
     for key, value in (
@@ -153,6 +156,8 @@ def test_the_largest_batch_is_what_all_cores_take_at_once(tmp_path: Path) -> Non
         (("--neuron_core_range=0:1", "--instance_count=3"), "3 instances share 2 NeuronCores"),
         (("--batching=server",), "processes requests one at a time"),
         (("--threads_per_core=0",), "--threads_per_core"),
+        (("--instance_count=0",), "instance_count: found 0; allowed: a whole number from 1"),
+        (("--max_queue_delay_us=5",), "serving.max_queue_delay_us: found 5"),
     ],
 )
 def test_what_a_compiled_network_cannot_be_served_with_is_refused(

@@ -19,7 +19,7 @@ from harness_support import SOURCE, need, request
 from crowdperf.harness.backends.triton import repository, serve, server
 from crowdperf.harness.base import server_supervisor, supervised_server
 from crowdperf.harness.base.errors import ConfigError, HarnessError
-from crowdperf.harness.base.server_settings import ServingRequest
+from crowdperf.harness.base.server_settings import ServedModel, ServingRequest
 from crowdperf.harness.base.tensors import NetworkSpec, TensorSpec
 from crowdperf.harness.runner.config import KnownNames, parse_run_config
 from crowdperf.harness.runner.server_layouts import largest_request, resolve_serving, served_layouts
@@ -37,6 +37,7 @@ SERVING = {
 }  # fmt: skip
 IMAGE = TensorSpec(name="image", dtype="float32", shape=(1, 8, 8))
 LOGITS = TensorSpec(name="logits", dtype="float32", shape=(10,))
+PLAIN = repository.ModelSettings(served=ServedModel(max_batch_size=1), threads=1)
 
 
 def asked(**changes: object) -> ServingRequest:
@@ -241,9 +242,8 @@ def test_the_config_is_written_from_the_tensors() -> None:
         inputs=(IMAGE, TensorSpec(name="mask:0", dtype="int64", shape=("tokens",))),
         outputs=(TensorSpec(name="label", dtype="float32", shape=()),),
     )
-    settings = repository.ModelSettings(
-        count=2, threads=3, max_batch_size=16, is_batching=True, preferred=(4, 8), max_queue_delay_us=2000
-    )
+    by_server = asked(batching="server", instance_count=2, preferred_batch_size=(4, 8), max_queue_delay_us=2000)
+    settings = repository.ModelSettings(served=by_server.model(16), threads=3)
     assert repository.config_text("bert", "bert.onnx", network, settings) == (
         'name: "bert"\nbackend: "onnxruntime"\ndefault_model_filename: "bert.onnx"\nmax_batch_size: 16\n'
         'input {\n  name: "image"\n  data_type: TYPE_FP32\n  dims: [ 1, 8, 8 ]\n}\n'
@@ -253,9 +253,7 @@ def test_the_config_is_written_from_the_tensors() -> None:
         "dynamic_batching {\n  preferred_batch_size: [ 4, 8 ]\n  max_queue_delay_microseconds: 2000\n}\n"
         'parameters { key: "intra_op_thread_count" value { string_value: "3" } }\n'
     )
-    plain = repository.config_text(
-        "m", "m.onnx", network, repository.ModelSettings(count=1, threads=1, max_batch_size=1)
-    )
+    plain = repository.config_text("m", "m.onnx", network, PLAIN)
     assert "dynamic_batching" not in plain
 
 
@@ -275,7 +273,7 @@ def test_what_cannot_be_served_is_refused_by_name() -> None:
         repository.require_fixed_sizes("bert", ragged)
     with pytest.raises(HarnessError, match="no type for complex64"):
         odd = NetworkSpec(name="m", inputs=(TensorSpec(name="c", dtype="complex64", shape=(1,)),), outputs=())
-        repository.config_text("m", "m.onnx", odd, repository.ModelSettings(count=1, threads=1, max_batch_size=1))
+        repository.config_text("m", "m.onnx", odd, PLAIN)
 
 
 @pytest.mark.parametrize("benchmark", ["rnnt", "gptj-99", "dlrm-99", "dlrm-v2-99.9", "3d-unet-99"])

@@ -13,28 +13,36 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from crowdperf.harness.backends.neuron import layout
 from crowdperf.harness.backends.triton import repository
-from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.errors import ConfigError, HarnessError
 from crowdperf.harness.base.model_facts import ModelFacts, read_model_facts
+from crowdperf.harness.base.server_settings import ServedModel, ServingRequest, check_serving
 from crowdperf.harness.base.tensors import NetworkSpec
 from crowdperf.harness.runner.registry import load_model
+from crowdperf.kit.records import Record
 from crowdperf.kit.whole_file import link_or_copy, write_json
 from crowdperf.rules.backends import BACKENDS, misfit
 from crowdperf.rules.benchmarks import model_of, record_of
-from crowdperf.rules.names import UnknownName
+from crowdperf.rules.names import Scenario, UnknownName
+from crowdperf.rules.run_settings import SERVING
 
-BATCHING = ("client", "server")
+SERVED = tuple(one.name for one in SERVING if one.name != "transport")
+"""Options that the server needs; the transport is one of those who ask it."""
 ONNXRUNTIME_CHOOSES = 0
 """As `intra_op_thread_count`: onnxruntime takes a thread for each core."""
 
 
-def _sizes(text: str) -> tuple[int, ...]:
-    return tuple(sorted({int(word) for word in text.split(",") if word.strip()}))
+def _sizes(text: str) -> list[int]:
+    return [int(word) for word in text.split(",") if word.strip()]
+
+
+TYPES: Mapping[str, Callable[[str], Any]] = {"batching": str, "preferred_batch_size": _sizes}
+"""Of the options that are not whole numbers."""
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
@@ -43,33 +51,26 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--model", required=True)
     parser.add_argument("--model_info", required=True, type=Path)
     parser.add_argument("--output_dir", required=True, type=Path)
-    parser.add_argument("--batching", default="client", choices=BATCHING)
-    parser.add_argument("--instance_count", default=1, type=int)
+    for name in SERVED:
+        parser.add_argument(f"--{name}", type=TYPES.get(name, int))
     parser.add_argument("--threads", default=ONNXRUNTIME_CHOOSES, type=int)
-    parser.add_argument("--max_batch_size", default=0, type=int)
-    parser.add_argument("--max_queue_delay_us", default=0, type=int)
-    parser.add_argument("--preferred_batch_size", default=(), type=_sizes)
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--neuron_core_range", default="0:3")
     parser.add_argument("--threads_per_core", default=layout.THREADS_PER_CORE, type=int)
     return parser.parse_args(words)
 
 
-def settings_of(asked: argparse.Namespace) -> repository.ModelSettings:
-    """Return the settings; raises HarnessError for what does not go together."""
-    is_batching = asked.batching == "server"
-    largest = asked.max_batch_size or max(record_of(asked.model).largest_batch_size, *asked.preferred_batch_size, 1)
-    if not is_batching and (asked.max_queue_delay_us or asked.preferred_batch_size):
-        raise HarnessError("--max_queue_delay_us and --preferred_batch_size are for --batching=server")
-    if any(size > largest for size in asked.preferred_batch_size):
-        raise HarnessError(f"--preferred_batch_size: sizes up to --max_batch_size ({largest}) can be given")
-    if min(asked.instance_count, largest) < 1 or min(asked.threads, asked.max_queue_delay_us) < 0:
-        raise HarnessError("--instance_count and --max_batch_size start at 1, --threads and --max_queue_delay_us at 0")
-    return repository.ModelSettings(
-        count=asked.instance_count, threads=asked.threads, max_batch_size=largest, is_batching=is_batching,
-        preferred=asked.preferred_batch_size, max_queue_delay_us=asked.max_queue_delay_us,
-        is_on_gpu=asked.device == "cuda",
-    )  # fmt: skip
+def served_model(asked: argparse.Namespace, largest: int) -> ServedModel:
+    """Return how the server runs the model; raises ConfigError for what does not go together. largest: the largest
+    batch where none is given."""
+    options = {name: getattr(asked, name) for name in SERVED}
+    record = Record({"server": str(asked.output_dir), "transport": None, **options})
+    request = record.filled(ServingRequest)
+    if request is not None:
+        check_serving(request, Scenario.OFFLINE, record.note)
+    if request is None or record.problems:
+        raise ConfigError("the options of the server", record.problems)
+    return request.model(largest)
 
 
 def neuron_settings(asked: argparse.Namespace, engine: Mapping[str, Any]) -> layout.NeuronSettings:
@@ -79,14 +80,13 @@ def neuron_settings(asked: argparse.Namespace, engine: Mapping[str, Any]) -> lay
     if last < first:
         allowed = "FIRST:LAST, the numbers of two NeuronCores, as 0:3"
         raise HarnessError(f"--neuron_core_range={asked.neuron_core_range!r}; allowed: {allowed}")
-    if min(asked.threads_per_core, asked.instance_count) < 1 or asked.max_batch_size < 0:
-        raise HarnessError("--threads_per_core, --instance_count and --max_batch_size start at 1")
+    if asked.threads_per_core < 1:
+        raise HarnessError("--threads_per_core starts at 1")
     layout.require_client_batches(asked.batching)
     cores = last - first + 1
     return layout.NeuronSettings(
-        count=asked.instance_count, cores=cores, first_core=first, threads_per_core=asked.threads_per_core,
-        max_batch_size=asked.max_batch_size or int(engine["compiled_batch"]) * cores * asked.threads_per_core,
-        library=str(engine["runs_with"]),
+        served=served_model(asked, int(engine["compiled_batch"]) * cores * asked.threads_per_core),
+        cores=cores, first_core=first, threads_per_core=asked.threads_per_core, library=str(engine["runs_with"]),
     )  # fmt: skip
 
 
@@ -120,8 +120,9 @@ def generate(asked: argparse.Namespace) -> Path:
 
 
 def _write_onnx(asked: argparse.Namespace, facts: ModelFacts, network: NetworkSpec, folder: Path) -> None:
-    settings = settings_of(asked)
-    if settings.is_batching:
+    served = served_model(asked, record_of(asked.model).largest_batch_size)
+    settings = repository.ModelSettings(served=served, threads=asked.threads, is_on_gpu=asked.device == "cuda")
+    if served.is_batched_by_server:
         repository.require_fixed_sizes(asked.model, network)
     text = repository.config_text(folder.name, facts.files[network.name].path.name, network, settings)
     repository.require_valid(text, folder.name)

@@ -9,7 +9,7 @@ are in flight, and the server's batcher joins those that wait.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,6 +23,24 @@ TRANSPORTS = ("grpc", "http", "shm")
 def _batch_sizes(value: object) -> tuple[int, ...] | None:
     """Return batch sizes, smallest first."""
     return tuple(sorted(set(list_of(COUNT, "").convert(value) or ()))) or None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedModel:
+    """How a server runs a model. instance_count: processes, with Python-based backends of Triton. The server's batcher
+    makes batches of at most max_batch_size, does not wait beyond a preferred_batch_size, and waits max_queue_delay_us.
+    """
+
+    batching: str = "client"
+    instance_count: int = 1
+    max_queue_delay_us: int = 0
+    preferred_batch_size: tuple[int, ...] = ()
+    max_batch_size: int
+
+    @property
+    def is_batched_by_server(self) -> bool:
+        """Whether the server makes the batches."""
+        return self.batching == "server"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,32 +62,22 @@ class ServingRequest:
 
     def given(self) -> dict[str, Any]:
         """Return what the request decides, as JSON; where the server lies is no part of it."""
-        return {
-            "batching": self.batching,
-            "transport": self.transport,
-            "instance_count": self.instance_count,
-            "max_queue_delay_us": self.max_queue_delay_us,
-            "preferred_batch_size": None if self.preferred_batch_size is None else list(self.preferred_batch_size),
-            "max_batch_size": self.max_batch_size,
-        }
+        values = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "server"}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+    def model(self, largest: int) -> ServedModel:
+        """Return how the server runs the model, with defaults. largest: the benchmark's largest batch."""
+        values = {one.name: getattr(self, one.name) for one in fields(ServedModel)}
+        given = {name: value for name, value in values.items() if value is not None}
+        return ServedModel(**{"max_batch_size": max(largest, *(self.preferred_batch_size or (1,))), **given})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Serving:
-    """How a server is set up. instance_count: processes of the model, with Python-based backends of Triton."""
+class Serving(ServedModel):
+    """How a server is set up for a run."""
 
     server: Path
-    batching: str
     transport: str
-    instance_count: int
-    max_queue_delay_us: int
-    preferred_batch_size: tuple[int, ...]
-    max_batch_size: int
-
-    @property
-    def is_batched_by_server(self) -> bool:
-        """Whether the server makes the batches."""
-        return self.batching == "server"
 
 
 def check_serving(request: ServingRequest, scenario: Scenario, note: Callable[[str, str, str], None]) -> None:

@@ -37,7 +37,7 @@ class NeuronBackend(TritonBackend):
 
     def served(self, samples: int) -> Mapping[str, Json]:
         """Return Triton's figures, and which NeuronCores each instance had."""
-        ranges = list(layout.core_ranges(self._settings.cores, self._settings.count))
+        ranges = list(layout.core_ranges(self._settings.cores, self._settings.served.instance_count))
         return {
             **super().served(samples),
             "served_by": f"python backend, {self._settings.library}",
@@ -64,10 +64,9 @@ def open_compiled(request: BackendRequest, cores: int) -> NeuronBackend:
     sizes = {str(name): int(size) for name, size in dict(request.engine.get("sizes") or {}).items()}
     wire = layout.wire_network(network, sizes)
     settings = layout.NeuronSettings(
-        count=serving.instance_count,
+        served=serving,
         cores=cores,
         threads_per_core=layout.THREADS_PER_CORE,
-        max_batch_size=serving.max_batch_size,
         library=str(request.engine.get("runs_with")),
     )
     text = layout.config_text(request.architecture, path.name, wire, settings)

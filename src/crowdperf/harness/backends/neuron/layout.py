@@ -20,8 +20,9 @@ from pathlib import Path
 
 import numpy as np
 
-from crowdperf.harness.backends.triton.repository import VERSION, tensor_lines
+from crowdperf.harness.backends.triton.repository import VERSION, parameter_line, shared_lines
 from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.server_settings import ServedModel
 from crowdperf.harness.base.tensors import Array, NetworkSpec, Tensors, TensorSpec
 
 PROGRAM = Path(__file__).with_name("triton_model.py")
@@ -37,11 +38,10 @@ class NeuronSettings:
     """How a compiled network is served. cores: how many NeuronCores all instances share, from first_core on. library:
     one of LIBRARIES."""
 
-    count: int
+    served: ServedModel
     cores: int
     first_core: int = 0
     threads_per_core: int
-    max_batch_size: int
     library: str
 
 
@@ -138,7 +138,7 @@ def from_wire(network: NetworkSpec, inputs: Tensors, answers: Tensors) -> dict[s
 
 def config_text(model: str, file_name: str, wire: NetworkSpec, settings: NeuronSettings) -> str:
     """Return the content of config.pbtxt; raises HarnessError for more instances than cores."""
-    core_ranges(settings.cores, settings.count)
+    core_ranges(settings.cores, settings.served.instance_count)
     parameters = {
         "COMPILED_MODEL": file_name,
         "NEURON_CORE_START_INDEX": settings.first_core,
@@ -149,15 +149,8 @@ def config_text(model: str, file_name: str, wire: NetworkSpec, settings: NeuronS
     lines = [
         f"name: {json.dumps(model)}",
         'backend: "python"',
-        f"max_batch_size: {settings.max_batch_size}",
-        *(line for spec in wire.inputs for line in tensor_lines("input", spec)),
-        *(line for spec in wire.outputs for line in tensor_lines("output", spec)),
-        "version_policy { specific { versions: [ 1 ] } }",
-        f"instance_group [ {{ count: {settings.count} kind: KIND_MODEL }} ]",
-        *(
-            f'parameters {{ key: "{key}" value {{ string_value: {json.dumps(str(value))} }} }}'
-            for key, value in parameters.items()
-        ),
+        *shared_lines(wire, settings.served, "MODEL"),
+        *(parameter_line(key, value) for key, value in parameters.items()),
     ]
     return "\n".join(lines) + "\n"
 

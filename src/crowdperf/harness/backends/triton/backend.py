@@ -145,18 +145,6 @@ def duration_ns(statistics: Mapping[str, Any], name: str) -> int:
     return int(statistics.get("inference_stats", {}).get(name, {}).get("ns", 0))
 
 
-def model_settings(serving: Serving, threads: int) -> repository.ModelSettings:
-    """Return how the model is served."""
-    return repository.ModelSettings(
-        count=serving.instance_count,
-        threads=threads,
-        max_batch_size=serving.max_batch_size,
-        is_batching=serving.is_batched_by_server,
-        preferred=serving.preferred_batch_size,
-        max_queue_delay_us=serving.max_queue_delay_us,
-    )
-
-
 def _require_transport(network: NetworkSpec, serving: Serving) -> None:
     if serving.transport != "shm":
         return
@@ -209,7 +197,7 @@ def open_backend(request: BackendRequest) -> TritonBackend:
     network = repository.require_servable(request.architecture, [request.network])
     if serving.is_batched_by_server:
         repository.require_fixed_sizes(request.architecture, network)
-    settings = model_settings(serving, request.threads)
+    settings = repository.ModelSettings(served=serving, threads=request.threads)
     text = repository.config_text(request.architecture, path.name, network, settings)
 
     def write(folder: Path, backends: Path) -> None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.server_settings import ServedModel
 from crowdperf.harness.base.tensors import NetworkSpec, TensorSpec
 
 DATA_TYPES = {
@@ -30,18 +31,10 @@ VERSION = "1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSettings:
-    """How a model is served. count: instances (processes, with the Python-based backend). threads: of each.
+    """How a model is served. threads: of each instance."""
 
-    is_batching: Triton's own batcher makes batches of at most max_batch_size; preferred: sizes it does not wait beyond;
-    max_queue_delay_us: how long it waits for a batch to fill.
-    """
-
-    count: int
+    served: ServedModel
     threads: int
-    max_batch_size: int
-    is_batching: bool = False
-    preferred: tuple[int, ...] = ()
-    max_queue_delay_us: int = 0
     is_on_gpu: bool = False
 
 
@@ -93,14 +86,31 @@ def tensor_lines(kind: str, spec: TensorSpec) -> list[str]:
     ]
 
 
-def _batching(settings: ModelSettings) -> Iterable[str]:
-    if not settings.is_batching:
+def _batching(served: ServedModel) -> Iterable[str]:
+    if not served.is_batched_by_server:
         return
     yield "dynamic_batching {"
-    if settings.preferred:
-        yield f"  preferred_batch_size: [ {', '.join(map(str, settings.preferred))} ]"
-    yield f"  max_queue_delay_microseconds: {settings.max_queue_delay_us}"
+    if served.preferred_batch_size:
+        yield f"  preferred_batch_size: [ {', '.join(map(str, served.preferred_batch_size))} ]"
+    yield f"  max_queue_delay_microseconds: {served.max_queue_delay_us}"
     yield "}"
+
+
+def shared_lines(network: NetworkSpec, served: ServedModel, kind: str) -> list[str]:
+    """Return the lines of config.pbtxt that every backend has, behind its own first ones. kind: of the instances.
+    Raises HarnessError for a tensor of a type that Triton lacks."""
+    return [
+        f"max_batch_size: {served.max_batch_size}",
+        *(line for spec in network.inputs for line in tensor_lines("input", spec)),
+        *(line for spec in network.outputs for line in tensor_lines("output", spec)),
+        "version_policy { specific { versions: [ 1 ] } }",
+        f"instance_group [ {{ count: {served.instance_count} kind: KIND_{kind} }} ]",
+    ]
+
+
+def parameter_line(name: str, value: object) -> str:
+    """Return the line of config.pbtxt with a parameter of the backend."""
+    return f'parameters {{ key: "{name}" value {{ string_value: {json.dumps(str(value))} }} }}'
 
 
 def config_text(model: str, file_name: str, network: NetworkSpec, settings: ModelSettings) -> str:
@@ -109,13 +119,9 @@ def config_text(model: str, file_name: str, network: NetworkSpec, settings: Mode
         f"name: {json.dumps(model)}",
         f"backend: {json.dumps(BACKEND)}",
         f"default_model_filename: {json.dumps(file_name)}",
-        f"max_batch_size: {settings.max_batch_size}",
-        *(line for spec in network.inputs for line in tensor_lines("input", spec)),
-        *(line for spec in network.outputs for line in tensor_lines("output", spec)),
-        "version_policy { specific { versions: [ 1 ] } }",
-        f"instance_group [ {{ count: {settings.count} kind: KIND_{'GPU' if settings.is_on_gpu else 'CPU'} }} ]",
-        *_batching(settings),
-        f'parameters {{ key: "intra_op_thread_count" value {{ string_value: "{settings.threads}" }} }}',
+        *shared_lines(network, settings.served, "GPU" if settings.is_on_gpu else "CPU"),
+        *_batching(settings.served),
+        parameter_line("intra_op_thread_count", settings.threads),
     ]
     return "\n".join(lines) + "\n"
 
