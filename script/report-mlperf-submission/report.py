@@ -69,10 +69,6 @@ def summary(rows: Sequence[Row]) -> str:
     return f"<p>{text(words)}</p>"
 
 
-def _system_part(name: str, rows: Sequence[Row], names: Names, places: EvidenceList) -> list[str]:
-    return [f"<h2>{text(name)}</h2>", sections.results_table(rows, names, places), sections.reasons(rows, names)]
-
-
 def render(submission: Submission, extras: Extras, left_out: Sequence[str]) -> str:
     """The page of one submission."""
     rows, places, names = submission.rows, EvidenceList(), Names(submission.rows)
@@ -82,7 +78,7 @@ def render(submission: Submission, extras: Extras, left_out: Sequence[str]) -> s
     for row in rows:
         systems.setdefault(row.system, []).append(row)
     for name, own in systems.items():
-        page += _system_part(name, own, names, places)
+        page += [f"<h2>{text(name)}</h2>", sections.results_table(own, names, places), sections.reasons(own, names)]
     page.append(sections.backends_compared(rows, names))
     page += sections.answers(rows, names)
     page += ["<h2>Latencies</h2>", sections.latencies(rows, names, places)]

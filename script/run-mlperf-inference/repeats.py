@@ -26,7 +26,6 @@ OWN = ("repeats", "baseline", "max_slowdown", "junit", "markdown")
 """Inputs of the whole call, which its repeats do not get."""
 SUMMARY, PAGE = "repeats.json", "results.html"
 DEFAULT_SLOWDOWN = "5%"
-BASELINE_HINT = "hint: cm run script --tags=show,mlperf,results lists results that can be a baseline"
 
 
 def record_name(spec: RunSpec) -> str:

@@ -45,7 +45,7 @@ def meant(word: str, known: Iterable[str]) -> str:
     names = set(known)
     if len(word) < MIN_LETTERS:
         return ""
-    begun = [name for name in names if name.startswith(word) or _without_vowels(name) == word]
+    begun = [name for name in names if name.startswith(word) or re.sub("[aeiou]", "", name) == word]
     if len(begun) == 1:
         return begun[0]
     proper = {part for name in names for part in _words(name)}
@@ -56,10 +56,6 @@ def meant(word: str, known: Iterable[str]) -> str:
         if errors <= most and not _is_another(word, name, proper):
             near.append((errors, _other_letters(word, name), name[:1] != word[:1], name))
     return min(near)[-1] if near else ""
-
-
-def _without_vowels(name: str) -> str:
-    return re.sub("[aeiou]", "", name)
 
 
 def _other_letters(word: str, name: str) -> int:

@@ -59,7 +59,7 @@ def identity(path: Path) -> str:
     if not path.exists():
         raise GivenError(f"{path} does not exist", "check the path")
     try:
-        texts = [_file_text(path, path.name)] if path.is_file() else list(_folder_texts(path))
+        texts = [_text(path.name, path.stat())] if path.is_file() else list(_folder_texts(path))
     except OSError as error:
         raise GivenError(f"cannot read {error.filename or path}: {error.strerror}", "check its permissions") from error
     if not texts:
@@ -85,10 +85,6 @@ def _folder_texts(folder: Path) -> Iterator[str]:
                     yield _text(name, entry.stat())
                 else:
                     yield f"{name}\tno file"
-
-
-def _file_text(path: Path, name: str) -> str:
-    return _text(name, path.stat())
 
 
 def _text(name: str, found: os.stat_result) -> str:

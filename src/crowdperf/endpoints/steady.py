@@ -145,10 +145,6 @@ def _plateaus(passes: Sequence[_Pass], effort: Effort) -> list[range]:
     return found
 
 
-def _issued_over_s(passes: Sequence[_Pass], window: range) -> float:
-    return (passes[window[-1]].samples[-1].issued_ns - passes[window[0]].samples[0].issued_ns) / 1e9
-
-
 def _mean_tpot(passes: Sequence[_Pass]) -> float:
     values = [value for one in passes for value in one.tpot_ns]
     return sum(values) / len(values) if values else 0.0
@@ -211,7 +207,7 @@ def steady_state(timings: Sequence[Timing], pass_size: int, floor_s: float) -> S
     if not plateaus:
         drift = _drift(passes, effort)
         return SteadyState(status="insufficient_passes", verdict=NOT_FOUND, states=drift.states, far=drift.far)
-    spans = [_issued_over_s(passes, one) for one in plateaus]
+    spans = [(passes[one[-1]].samples[-1].issued_ns - passes[one[0]].samples[0].issued_ns) / 1e9 for one in plateaus]
     chosen = next((at for at, span in enumerate(spans) if span >= floor_s), spans.index(max(spans)))
     window = plateaus[chosen]
     drift = _drift(passes[window.start :], effort)

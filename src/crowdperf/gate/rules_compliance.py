@@ -22,17 +22,13 @@ _SCORES = ("baseline_accuracy.txt", "compliance_accuracy.txt")
 _NEAR = 0.1
 
 
-def _lines(text: str) -> set[str]:
-    return {line.strip() for line in text.split("\n")}
-
-
 def _is_there(test: TestView) -> bool:
     return test.folder in test.scenario.tree.listing.folders
 
 
 def passed(test: TestView) -> bool:
     """Whether verify_accuracy.txt confirms it for both checkers (the newer one requires the words alone on a line)."""
-    return PASS in _lines(test.verify_accuracy.text)
+    return PASS in {line.strip() for line in test.verify_accuracy.text.split("\n")}
 
 
 @rule("TEST-001", Scope.TEST, "The compliance test was made.", source=BOTH)

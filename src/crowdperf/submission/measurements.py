@@ -58,7 +58,7 @@ def weights_of(run: FoundRun) -> Weights:
         files = (Path(str(run.setting("model_path"))).name,)
     if precision == "int8" and not quantisation:
         raise UnknownWeights(f"{run.name} has int8 weights, but its model.json is missing: their origin is unknown")
-    starting = tuple(_starting_name(name, precision) if quantisation else name for name in files)
+    starting = tuple(name.replace(f".{precision}.onnx", ".onnx") if quantisation else name for name in files)
     return Weights(
         files=starting or ("none (the backend computes nothing)",),
         sha256={str(name): str(digest) for name, digest in (run.result.get("model_sha256") or {}).items()},
@@ -79,10 +79,6 @@ def _model_info(run: FoundRun) -> dict[str, Any]:
     digests = {name: entry.get("sha256") for name, entry in (info.get("files") or {}).items()}
     used = run.result.get("model_sha256") or {}
     return info if all(digests.get(name) in (None, digest) for name, digest in used.items()) else {}
-
-
-def _starting_name(name: str, precision: str) -> str:
-    return name.replace(f".{precision}.onnx", ".onnx")
 
 
 def _transformation(run: FoundRun, precision: str, quantisation: Mapping[str, Any]) -> str:

@@ -51,10 +51,6 @@ def _pattern(selector: str) -> re.Pattern[str]:
     return re.compile("".join({"*": ".*", "?": "."}.get(letter, re.escape(letter)) for letter in selector))
 
 
-def _stem(name: str) -> str:
-    return name.partition("[")[0]
-
-
 def names_of(variants: Iterable[Variant]) -> tuple[str, ...]:
     """What a selector may name."""
     return (BASE, *(variant.name for variant in variants))
@@ -71,7 +67,7 @@ def chosen_variants(definition: Definition, choice: Choice) -> tuple[Variant, ..
     if choice.selector == BASE:
         return (base,)
     pattern = _pattern(choice.selector)
-    found = tuple(v for v in definition.variants if choice.selector in (v.name, _stem(v.name))) or tuple(
+    found = tuple(v for v in definition.variants if choice.selector in (v.name, v.name.partition("[")[0])) or tuple(
         variant for variant in definition.variants if pattern.fullmatch(variant.name)
     )
     if not found:

@@ -25,7 +25,7 @@ class Database:
     """Runs functions on a store, in threads. `close` waits for those that have begun."""
 
     def __init__(self, path: Path, *, read_only: bool) -> None:
-        self._path, self._read_only = path, read_only
+        self._path = path
         self._local = threading.local()
         Store.open(path, read_only=read_only).close()  # made and migrated here, once, or the error is seen here
         self._readers = ThreadPoolExecutor(READERS, "reader")

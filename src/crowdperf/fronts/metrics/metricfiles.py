@@ -13,6 +13,7 @@ from typing import NamedTuple
 from crowdperf.fronts.metrics.metrics import Metric
 from crowdperf.fronts.metrics.telemetry import CSV_HEADER, SEPARATOR, Session, Source, csv_text, json_text, operation_id
 from crowdperf.kit.file_locks import file_lock
+from crowdperf.kit.terminal import aligned
 from crowdperf.kit.whole_file import write_whole
 
 CSV_NAME, JSON_NAME, SUMMARY_NAME = "metrics.csv", "crowdperf.metrics", "summary.txt"
@@ -99,11 +100,7 @@ def summary_text(folder: Path, experiment_id: str) -> str:
         name = " ".join(filter(None, (row["ScenarioName"], about.get("scenario", ""))))
         value = row["MetricValue"] or ""
         shown.append((name, row["MetricName"] or "", value, row["MetricUnit"] or "", about.get("label", "")))
-    widths = [max(len(line[place]) for line in shown) for place in range(4)]
-    lines = [
-        "  ".join(f"{text:<{width}}" for text, width in zip(line, (*widths, 0), strict=True)).rstrip() for line in shown
-    ]
-    return "\n".join([f"Experiment {experiment_id}", "", *lines, ""])
+    return "\n".join([f"Experiment {experiment_id}", "", *aligned(shown), ""])
 
 
 def write_summary(folder: Path, experiment_id: str) -> str:

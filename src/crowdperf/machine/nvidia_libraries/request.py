@@ -61,13 +61,9 @@ def asked_in(env: Mapping[str, Any], values: Mapping[str, Any], kind: Kind) -> R
         exact=limits["version"],
         minimum=limits["version_min"],
         maximum=limits["version_max"],
-        only_in=tuple(_absolute(start, place) for place in places if place),
+        only_in=tuple(os.path.normpath(os.path.join(start, os.path.expanduser(place))) for place in places if place),
         needs_headers=text_of(env, f"{kind.prefix}_REQUIRE_DEV") == "yes",
         tar_file=str(values["tar_file"] or ""),
         sha256=sha256,
         max_size_bytes=values["max_size_bytes"] or 0,
     )
-
-
-def _absolute(start: str, path: str) -> str:
-    return os.path.normpath(os.path.join(start, os.path.expanduser(path)))
