@@ -708,6 +708,7 @@ INPUT: dict[str, Case] = {
     ),
     "desc": Case({"desc": "how much of it"}, True, helps_with("how much of it")),
     "default": Case({"default": "some 40"}, True, helps_with("default: some 40")),
+    "env_default": Case({"env": "CM_X", "env_default": 40}, {"CM_X": "40"}, env),
 }
 """Keys of the description of the input ``size``."""
 
