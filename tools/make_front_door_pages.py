@@ -16,7 +16,7 @@ LINES = ROOT / "tests" / "docs" / "document_lines.yaml"
 PAGES = {"nvidia": "from-nvidia", "nvidia_guides": "from-nvidia", "azure": "from-azure"}
 WORKSPACE = Path("/workspace/closed/NVIDIA")
 """Stands for the folder of the workspace in plans; nothing is there, and nothing is made."""
-sys.path[:0] = [str(ROOT / "tests" / "support"), str(ROOT / "src")]
+sys.path[:0] = [str(ROOT / "tests" / "support"), str(ROOT / "src"), str(ROOT / "automation")]
 
 
 def rows(document: str) -> list[dict[str, Any]]:
@@ -27,7 +27,7 @@ def rows(document: str) -> list[dict[str, Any]]:
 
 def plan_of(row: dict[str, Any], folder: Path, **more: str) -> Any:
     """The plan of a line of make in a workspace, with made data on the processor. Raises MakeError."""
-    from recipe_loader import load_module
+    from recipe_loader import input_values, load_module
 
     request, plans, context = (load_module("run-mlperf-make", name) for name in ("request", "plans", "context"))
     target, *pairs = row["make"]
@@ -35,7 +35,8 @@ def plan_of(row: dict[str, Any], folder: Path, **more: str) -> Any:
     env = {f"CM_MAKE_{name}": text for name, text in values.items()}
     if "MACHINE" not in values:
         env |= {"CM_MAKE_SOURCE": "tiny", "CM_MAKE_USE_CPU": "1"}
-    asked = request.read({**env, "CM_MAKE_GOAL": "plan", "CM_MAKE_TARGET": target}, {}, folder)
+    inputs = input_values("run-mlperf-make", {**env, "CM_MAKE_GOAL": "plan", "CM_MAKE_TARGET": target})
+    asked = request.read(inputs, {}, folder)
     return plans.plan_of(context.Around(asked, "TIME"))
 
 
