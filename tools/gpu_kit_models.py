@@ -1,10 +1,12 @@
 """The steps of the GPU kit for benchmarks of several networks and for a language model: see gpu_kit.py. All weights are
 random and made on the device. Not run on hardware."""
 
+import contextlib
+import copy
 import functools
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gpu_kit import PASS, Kit, seconds_of
@@ -45,6 +47,53 @@ def _time_and_busy(kit: Kit, run: Callable[[], object], wait: Callable[[], objec
     return median_s or took_s, min(100.0, computed_us / took_s / 1e4)
 
 
+class Processor:
+    """What torch_cuda asks of a device, on the processor: nothing is copied, a replay runs again."""
+
+    @contextlib.contextmanager
+    def use(self) -> Iterator[None]:
+        """Compute without gradients."""
+        import torch
+
+        with torch.inference_mode():
+            yield
+
+    def synchronize(self) -> None:
+        """Nothing is queued."""
+
+    def pinned(self, dtype: Any, shape: Sequence[int]) -> Any:
+        """Zeros."""
+        import torch
+
+        return torch.zeros(tuple(shape), dtype=dtype)
+
+    buffer = pinned
+
+    def capture(self, run: Callable[[], Sequence[Any]]) -> Any:
+        """A recording that computes anew."""
+        import torch
+
+        from crowdperf.harness.base.torch_cuda import Captured
+
+        with torch.inference_mode():
+            outputs = tuple(answer.clone() for answer in run())
+
+        def replay() -> None:
+            for kept, answer in zip(outputs, run(), strict=True):
+                kept.copy_(answer)
+
+        return Captured(replay, outputs)
+
+
+def opened_on(request: Any, module: Any) -> Any:
+    """The backend of a network on the GPU, or the same code on the processor."""
+    from crowdperf.harness.base import torch_cuda
+
+    if request.device == "cuda":
+        return torch_cuda.open_on_gpus(request, copy.deepcopy(module).to)
+    return torch_cuda.GpuBackend({0: module}, request, lambda gpu: Processor())
+
+
 def several(kit: Kit) -> None:
     """Phase 5: each network of benchmarks with several, or with large samples, once: finite numbers, and how much of
     the time the device computes. A NaN in fp16 only is an overflow: its network then needs `overflows_in_fp16`."""
@@ -59,6 +108,38 @@ def several(kit: Kit) -> None:
         for spec in network_specs(made):
             for precision in ("bf16", "fp16") if kit.is_gpu else ("bf16",):
                 _one_network(kit, made, spec, precision)
+    reduced(kit)
+
+
+def reduced(kit: Kit) -> None:
+    """Sum and classes of a volume's windows on the device (`device_post` of 3d-unet) against those on the host, of the
+    same network: how many labels differ, and how long both take."""
+    import numpy as np
+
+    from crowdperf.benchmarks.unet3d.model import open_model
+    from crowdperf.harness.base.architecture import architecture_of
+    from crowdperf.harness.base.backend import BackendRequest
+    from crowdperf.harness.base.model_facts import ModelFacts
+    from crowdperf.models.make_model import ModelRequest
+
+    made = ModelRequest(architecture="unet3d", config=kit.config, framework="pytorch", output_dir=kit.out)
+    model = open_model(ModelFacts(config=made.values))
+    request = BackendRequest(
+        network=model.networks[0], path=None, architecture="unet3d", config=made.values, precision="fp32",
+        device=kit.device, gpus=(0,) if kit.is_gpu else (), instances=1, threads=1, cores=(), is_spinning=False,
+        largest_batch=1,
+    )  # fmt: skip
+    backend = opened_on(request, architecture_of("unet3d").build("model", made.values).eval())
+    side = made.values["window"]
+    volume = np.random.default_rng(0).standard_normal((side, side, 3 * side // 2), dtype=np.float32)
+    batch = model.collate([{"volume": volume}])
+    on_host = functools.partial(model.predict, {"model": backend.instance(0)}, batch)
+    on_device = functools.partial(backend.responding(model.device_post, 0), batch)
+    differing = int((on_host()[0] != on_device()[0]).sum())
+    host_s, device_s = (seconds_of(run, lambda: None, 2) for run in (on_host, on_device))
+    kit.check("several.unet3d.device_post", not differing,
+              f"{1e3 * device_s:.1f} ms, on the host {1e3 * host_s:.1f} ms", f"{differing} labels differ",
+              device_ms=1e3 * device_s, host_ms=1e3 * host_s)  # fmt: skip
 
 
 def _one_network(kit: Kit, made: Any, spec: Any, precision: str) -> None:

@@ -5,8 +5,6 @@ ones and the times short: that shows that the kit works, and says nothing about 
 """
 
 import argparse
-import contextlib
-import copy
 import functools
 import importlib
 import importlib.util
@@ -19,7 +17,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +26,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 from gpu_kit import CHECKOUT, FAIL, NEEDS_GPU, NETWORKS, PASS, SKIP, Kit, seconds_of
-from gpu_kit_models import llama, several, wait_of
+from gpu_kit_models import Processor, llama, opened_on, several, wait_of
 from gpu_kit_runs import harness, quiet, refusals
 
 LARGEST_DIFFERENCE = {"fp32": 1e-4, "fp16": 2e-2, "bf16": 2e-2}
@@ -243,44 +241,6 @@ def inputs_of(request: Any, count: int, tokens: int) -> dict[str, np.ndarray]:
     return made
 
 
-class Processor:
-    """What torch_cuda asks of a device, on the processor: nothing is copied, a replay runs again."""
-
-    @contextlib.contextmanager
-    def use(self) -> Iterator[None]:
-        """Compute without gradients."""
-        import torch
-
-        with torch.inference_mode():
-            yield
-
-    def synchronize(self) -> None:
-        """Nothing is queued."""
-
-    def pinned(self, dtype: Any, shape: Sequence[int]) -> Any:
-        """Zeros."""
-        import torch
-
-        return torch.zeros(tuple(shape), dtype=dtype)
-
-    buffer = pinned
-
-    def capture(self, run: Callable[[], Sequence[Any]]) -> Any:
-        """A recording that computes anew."""
-        import torch
-
-        from crowdperf.harness.base.torch_cuda import Captured
-
-        with torch.inference_mode():
-            outputs = tuple(answer.clone() for answer in run())
-
-        def replay() -> None:
-            for kept, answer in zip(outputs, run(), strict=True):
-                kept.copy_(answer)
-
-        return Captured(replay, outputs)
-
-
 class Nowhere(Processor):
     """The same, with device memory that takes copies and keeps nothing."""
 
@@ -289,17 +249,6 @@ class Nowhere(Processor):
         import torch
 
         return torch.empty(tuple(shape), dtype=dtype, device="meta")
-
-
-def open_calls(request: Any, module: Any, count: int) -> list[Any]:
-    """`count` instances of a network on the GPU, or the same code on the processor."""
-    from crowdperf.harness.base import torch_cuda
-
-    if request.device == "cuda":
-        backend = torch_cuda.open_on_gpus(request, copy.deepcopy(module).to)
-        return [backend.instance(number) for number in range(count)]
-    make: Any = torch_cuda.GraphCall if torch_cuda.is_capturable(request.network) else torch_cuda.EagerCall
-    return [make(module, request, Processor()).infer for _ in range(count)]
 
 
 def difference(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> float:
@@ -318,7 +267,8 @@ def calls(kit: Kit) -> None:
         for precision in kit.precisions:
             request, tokens = request_of(kit, name, precision, 8), 128 if kit.is_gpu else 16
             before = torch.cuda.memory_allocated() if kit.is_gpu else 0
-            infers = open_calls(request, build_module(request), 2)
+            backend = opened_on(request, build_module(request))
+            infers = [backend.instance(number) for number in range(2)]
             module, worst = build_module(request_of(kit, name, "fp32", 8)), 0.0
             for count in range(1, 9):
                 samples = inputs_of(request, count, tokens)
@@ -334,7 +284,7 @@ def calls(kit: Kit) -> None:
             wrong = differing_repeats(infers, inputs_of(request, 3, tokens), 1000 if kit.is_gpu else 20)
             kit.check(f"{stem}.repeats", wrong == 0, f"{wrong} differing", "two instances at once disturb each other")
             refuse_too_many(kit, stem, request, infers[0], tokens)
-            del infers, module
+            del backend, infers, module
             if kit.is_gpu:
                 torch.cuda.empty_cache()
                 left_mb = (torch.cuda.memory_allocated() - before) / 1e6
@@ -353,7 +303,7 @@ def loop_states(kit: Kit) -> None:
     made = ModelRequest(architecture="rnnt", config=kit.config, framework="pytorch", output_dir=kit.out)
     network = next(one for one in network_specs(made) if one.name == "prediction")
     module = architecture_of("rnnt").build(network.name, made.values)
-    (infer,) = open_calls(replace(request_of(kit, "resnet50", "fp32", 8), network=network), module, 1)
+    infer = opened_on(replace(request_of(kit, "resnet50", "fp32", 8), network=network), module).instance(0)
     here: list[Any] = [np.zeros((5, *spec.fixed_shape), np.float32) for spec in network.inputs[2:]]
     there, pairs, is_new = list(here), [], np.ones(5, np.bool_)
     for label in (1, 2, 3):

@@ -17,10 +17,14 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from backend_toys import backend_request, toy_on_path  # noqa: E402
 
+from crowdperf.benchmarks.resnet50 import model as resnet50  # noqa: E402
+from crowdperf.benchmarks.unet3d import model as unet3d  # noqa: E402
+from crowdperf.benchmarks.unet3d_brats import model as unet3d_brats  # noqa: E402
 from crowdperf.harness.backends.tensorrt import backend as tensorrt  # noqa: E402
 from crowdperf.harness.base import torch_cuda  # noqa: E402
 from crowdperf.harness.base.architecture import architecture_of  # noqa: E402
 from crowdperf.harness.base.errors import HarnessError, OutOfDeviceMemory  # noqa: E402
+from crowdperf.harness.base.model_facts import ModelFacts  # noqa: E402
 from crowdperf.harness.base.tensors import NetworkSpec, Rows, TensorSpec  # noqa: E402
 from crowdperf.harness.base.torch_cuda import Captured, EagerCall, GraphCall  # noqa: E402
 from crowdperf.models import make_model  # noqa: E402
@@ -198,7 +202,89 @@ def test_networks_of_loops_answer_as_their_modules_do(tmp_path, request_of, arch
             answers = wanted if isinstance(wanted, tuple) else (wanted,)
             for output, answer in zip(spec.outputs, answers, strict=True):
                 assert torch.allclose(torch.as_tensor(found[output.name]), answer, atol=1e-4), output.name
-        assert type(opened._instances._calls[0]) is kinds[spec.name]
+        assert type(opened._calls[0]) is kinds[spec.name]
+
+
+class Scores(torch.nn.Module):
+    """Scores of a window's voxels in three classes, often equal ones."""
+
+    def forward(self, window: torch.Tensor) -> torch.Tensor:
+        return torch.cat((window.round(), (window * window).round(), -window.round()), 1)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize(("window", "sides"), [(128, [(128, 128, 192)]), (16, [(24, 16, 32), (16, 16, 16)])])
+def test_volumes_are_summed_on_the_device_as_they_are_on_the_host(request_of, window, sides, precision) -> None:
+    """A real size, and a batch of volumes in several windows; a window's scores are never copied to the host."""
+    model = unet3d.Unet3d(window=window, classes=3)
+    random = np.random.default_rng(0)
+    inputs = model.collate([{"volume": random.standard_normal(shape, dtype=np.float32) * 2} for shape in sides])
+    asked = request_of(network=model.networks[0], largest_batch=1, precision=precision)
+    opened = torch_cuda.GpuBackend({0: Scores()}, asked, lambda gpu: FakeDevice())
+    respond = opened.responding(model.device_post, 0)
+    respond(inputs)
+    found = respond(inputs)
+    assert "out output" not in opened._calls[0]._io._on_host
+    wanted = model.predict({"model": opened.instance(0)}, inputs)
+    for one, other in zip(found, wanted, strict=True):
+        assert one.dtype == np.uint8 and np.array_equal(one, other)
+        assert len(np.unique(other)) == 3
+
+
+@pytest.mark.parametrize("first", [0.0, float("nan")])
+def test_a_score_that_is_no_number_gives_the_same_class_on_the_device(first) -> None:
+    volume, weights = np.zeros(8, np.float32), np.ones((2, 2, 2), np.float32)
+    scores = torch.tensor([first, 1.0, float("nan"), 2.0])[:, None, None, None].expand(4, 2, 2, 2)
+    model = unet3d.Unet3d(window=2, classes=4)
+    model._weights = weights
+    networks = {"model": lambda inputs: {"output": scores[None]}}
+    (found,) = model.device_post(
+        networks, {"voxels": volume, "shapes": np.array([[2, 2, 2]])}, lambda name, value: torch.from_numpy(value)
+    )
+    assert np.array_equal(found.numpy(), unet3d.classes_of(scores.contiguous().numpy(), weights))
+
+
+class Given(torch.nn.Module):
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        return images.reshape(len(images), -1)[:, : self.classes].clone()
+
+    classes = 1001
+
+
+@pytest.mark.parametrize("config", [{"classes": 1000}, {"classes": 1001, "input_name": "x"}])
+def test_labels_of_images_are_those_of_the_host(request_of, config) -> None:
+    """Scores with many equal ones; images as rows of pinned samples, and fewer than were captured."""
+    model = resnet50.open_model(ModelFacts(config={"side": 32, **config}))
+    module = Given()
+    module.classes = config["classes"]
+    opened = torch_cuda.GpuBackend(
+        {0: module}, request_of(network=model.networks[0], largest_batch=8), lambda gpu: FakeDevice()
+    )
+    images = np.random.default_rng(1).integers(0, 40, (9, 3, 32, 32)).astype(np.float32)
+    for value in (images[:5], Rows(images, np.array([7, 2, 3])), images[:8]):
+        found = opened.responding(model.device_post, 0)({"image": value})
+        wanted = model.predict({"model": opened.instance(0)}, {"image": value})
+        assert found.dtype == wanted.dtype == np.float32 and np.array_equal(found, wanted)
+
+
+def test_scores_are_halved_on_the_device(request_of) -> None:
+    model = unet3d_brats.UnetBrats((8, 8, 8))
+    opened = torch_cuda.GpuBackend(
+        {0: torch.nn.Identity()}, request_of(network=model.networks[0]), lambda gpu: FakeDevice()
+    )
+    inputs = {"input": np.random.default_rng(2).standard_normal((1, 4, 8, 8, 8), dtype=np.float32) * 1e3}
+    found = opened.responding(model.device_post, 0)(inputs)
+    assert found.dtype == np.float16
+    assert np.array_equal(found, model.predict({"model": opened.instance(0)}, inputs))
+
+
+def test_a_batch_without_memory_for_what_follows_the_network_is_told_apart(request_of) -> None:
+    def post(networks, inputs, to_device):
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+
+    opened = torch_cuda.GpuBackend({0: Doubled()}, request_of(), lambda gpu: FakeDevice())
+    with pytest.raises(OutOfDeviceMemory, match="a batch of 3 samples"):
+        opened.responding(post, 0)({"voxels": np.zeros(99), "shapes": rows(3)})
 
 
 class FakeContext:
@@ -294,6 +380,20 @@ def test_tensorrt_answers_single_samples_with_the_profile_that_is_tuned_for_them
     for count in (4, 1):
         assert (call.infer({"x": rows(count)})["y"] == 2 * rows(count)).all()
     assert [context.shape for context in engine.contexts] == [(4, 3), (1, 3)]
+
+
+@pytest.mark.parametrize(("largest", "replays"), [(3, 2), (1, 0)])  # captured; layer by layer
+def test_tensorrt_reads_tensors_that_a_device_post_gives_it(request_of, largest: int, replays: int) -> None:
+    """Also one that is not contiguous: the engine reads memory one value after the other."""
+
+    def post(networks, inputs, to_device):
+        twice = networks["model"]({"x": to_device("all", inputs["x"]).t()})["y"].t()
+        return networks["model"]({"x": twice})["y"] + 1
+
+    device = FakeDevice()
+    call = tensorrt.Call(FakeEngine(), request_of(largest_batch=largest), device, 77)
+    assert (call.respond(post, {"x": rows(3)}) == 4 * rows(3) + 1).all()
+    assert device.replays == replays
 
 
 @pytest.mark.parametrize(("largest", "replays"), [(8, 2), (1, 0)])  # captured; layer by layer
@@ -463,7 +563,7 @@ def test_a_layout_that_the_gpu_has_no_memory_for_leaves_the_open_one_as_it_was(r
     with pytest.raises(OutOfDeviceMemory):
         gpu.open(3)
     assert gpu.answers(one) == [True]
-    assert len(gpu.opened[0]._instances._calls) == 1
+    assert len(gpu.opened[0]._calls) == 1
     alone = Machine(request_of, monkeypatch, memory=0)
     with pytest.raises(OutOfDeviceMemory):
         alone.open(1)
@@ -476,6 +576,23 @@ def test_layouts_on_the_processor_open_their_own_networks(request_of, monkeypatc
     assert len(processor.opened) == 2
     processor.opener.close(one)
     assert processor.answers(two) == [True, True]
+
+
+@pytest.mark.parametrize(("has_post", "is_able", "more"), [(True, True, 1), (True, False, 0), (False, True, 0)])
+def test_a_models_device_post_answers_where_the_backend_can_use_it(
+    request_of, monkeypatch, has_post, is_able, more
+) -> None:
+    gpu = Machine(request_of, monkeypatch)
+    if has_post:
+        gpu.opener._parts.model.device_post = lambda networks, inputs, to_device: networks["model"](inputs)["y"] + 1
+    if not is_able:
+        plain = torch_cuda.GpuBackend({0: Doubled()}, request_of(), lambda gpu: FakeDevice())
+        gpu.open_backend = lambda request: SimpleNamespace(
+            instance=plain.instance, versions=plain.versions, close=plain.close
+        )
+    work = gpu.open(2)
+    for networks in work.networks:
+        assert (work.predict(networks, {"x": rows(3)}) == 2 * rows(3) + more).all()
 
 
 @pytest.mark.parametrize(("has_tf32", "wanted"), [(True, "tf32"), (False, "ieee")])

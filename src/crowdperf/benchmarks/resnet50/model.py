@@ -15,7 +15,7 @@ calls its input: so a store of samples prepared the other way is refused.
 The response of a sample is one float32, the label 0 to 999, as the reference implementation gives it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -141,6 +141,17 @@ class Resnet50:
 
     def predict(self, networks: Mapping[str, Infer], inputs: Tensors) -> Array:
         """Return the labels, float32[batch]; the least one where scores are equal."""
+        return self._labels(np.asarray(self._outputs(networks, inputs))).astype(np.float32)
+
+    def device_post(self, networks: Mapping[str, Infer], inputs: Tensors, to_device: Callable[[str, Any], Any]) -> Any:
+        """Return the same as a torch tensor."""
+        return self._labels(self._outputs(networks, inputs)).float()
+
+    def _labels(self, outputs: Any) -> Any:
+        """Return the labels that an array or a tensor says. torch's argmax takes the first of equal scores too."""
+        return (outputs if self._config.output == "label" else outputs.argmax(axis=1)) - self._first_class
+
+    def _outputs(self, networks: Mapping[str, Infer], inputs: Tensors) -> Any:
         try:
             images = inputs[self._sample_name]
         except KeyError as error:
@@ -149,9 +160,7 @@ class Resnet50:
                 f"{error.args[0]}",
                 "preprocess the data set with --model_info and the model.json of this model",
             ) from error
-        values = np.asarray(networks["model"]({self._config.input_name: images})[self._config.output_name])
-        found = values if self._config.output == "label" else values.argmax(axis=1)
-        return (found - self._first_class).astype(np.float32)
+        return networks["model"]({self._config.input_name: images})[self._config.output_name]
 
     def score(self, responses: Iterable[tuple[int, bytes]], dataset: ImagenetDataset) -> Score:
         """Return the share of responses that are the image's label, in percent (accuracy-imagenet.py, float32)."""

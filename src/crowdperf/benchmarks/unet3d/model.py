@@ -10,7 +10,8 @@ windows. Constants are those of global_vars.py and inference_utils.py beside tha
 """
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -211,14 +212,36 @@ class Unet3d:
             labels.append(total.labels())
         return labels
 
+    def device_post(
+        self, networks: Mapping[str, Infer], inputs: Tensors, to_device: Callable[[str, Any], Any]
+    ) -> Sequence[Any]:
+        """Return the labels of each volume as torch tensors, with the sums and classes of `predict`. Volumes are cut
+        into windows on the device."""
+        infer, weights = networks["model"], to_device("weights", self._weights)
+        labels = []
+        for volume in _volumes({**inputs, "voxels": to_device("voxels", inputs["voxels"])}):
+            scores, norm = volume.new_zeros((self._classes, *volume.shape)), volume.new_zeros(volume.shape)
+            for start in window_starts(volume.shape, self._window):
+                place = tuple(slice(first, first + self._window) for first in start)
+                found = infer({"input": volume[place][None, None]})["output"][0]
+                scores[(slice(None), *place)].add_(found * weights)
+                norm[place].add_(weights)
+            highest, *others = scores.div_(norm)
+            classes = norm.new_zeros(norm.shape).byte()
+            for number, own in enumerate(others, 1):
+                classes.masked_fill_(own > highest, number)
+                highest = highest.maximum(own)
+            labels.append(classes)
+        return labels
+
     def score(self, responses: Iterable[tuple[int, bytes]], dataset: Kits19Dataset) -> Score:
         """Return "DICE" over kidney and tumour, 0 to 1."""
         return dice.score_kits(responses, lambda index: prepare_labels(dataset.labels(index), self._window))
 
 
-def _volumes(inputs: Tensors) -> Iterable[FloatVolume]:
-    """Yield the volumes of a batch as views."""
-    voxels: FloatVolume = inputs["voxels"]  # type: ignore[assignment]
+def _volumes(inputs: Mapping[str, Any]) -> Iterable[Any]:
+    """Yield the volumes of a batch as views, arrays or tensors as `voxels` is."""
+    voxels = inputs["voxels"]
     start = 0
     for shape in inputs["shapes"].tolist():
         size = shape[0] * shape[1] * shape[2]

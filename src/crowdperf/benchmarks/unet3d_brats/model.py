@@ -10,7 +10,8 @@ already, so that nothing is resampled; but nnU-Net's resampling still hands on f
 computed.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -103,6 +104,10 @@ class UnetBrats:
     def predict(self, networks: Mapping[str, Infer], inputs: Tensors) -> Array:
         """Return the scores, float16[batch, 4, *volume]."""
         return networks["model"](inputs)["output"].astype(np.float16)
+
+    def device_post(self, networks: Mapping[str, Infer], inputs: Tensors, to_device: Callable[[str, Any], Any]) -> Any:
+        """Return the same as a torch tensor."""
+        return networks["model"](inputs)["output"].half()
 
     def score(self, responses: Iterable[tuple[int, bytes]], dataset: Brats19Dataset) -> Score:
         """Return "DICE", the mean of whole tumour, tumour core and enhancing tumour, 0 to 1."""

@@ -6,13 +6,13 @@ steps. What it can run stands in `<name>/record.py` (crowdperf/rules/record.py).
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from crowdperf.harness.base.server_settings import Serving
-from crowdperf.harness.base.tensors import Infer, NetworkSpec
+from crowdperf.harness.base.tensors import Infer, NetworkSpec, Tensors
 from crowdperf.logs.run_log import Json
 
 
@@ -72,6 +72,19 @@ class Backend(Protocol):
 
     def close(self) -> None:
         """Free what was opened."""
+
+
+DevicePost: TypeAlias = Callable[[Mapping[str, Infer], Tensors, Callable[[str, Any], Any]], Any]
+"""A model's `device_post` (crowdperf/harness/base/model.py)."""
+
+
+@runtime_checkable
+class DeviceBackend(Backend, Protocol):
+    """A backend that has its outputs as torch tensors on a device before it copies them to the host."""
+
+    def responding(self, post: DevicePost, number: int) -> Callable[[Tensors], Any]:
+        """Return the call of instance `number` from a batch of samples to the responses that `post` makes on the
+        device: an array, or one for each sample. They stay unchanged until the instance's next call."""
 
 
 @runtime_checkable

@@ -6,7 +6,7 @@ imports nothing but numpy and the standard library at its top: what else preproc
 where it is used, because every run imports the file.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -47,6 +47,19 @@ class RaggedModel(Model, Protocol):
 
     def collate(self, samples: Sequence[Tensors]) -> Tensors:
         """Return one batch of the samples, padded as the model wants it. Timed."""
+
+
+class DeviceModel(Model, Protocol):
+    """What a model of one network may have beside, so that on a GPU only its responses are copied to the host."""
+
+    def device_post(self, networks: Mapping[str, Infer], inputs: Tensors, to_device: Callable[[str, Any], Any]) -> Any:
+        """Return what `predict` returns for the same batch, as torch tensors on the device.
+
+        The backends pytorch and tensorrt call it on a GPU instead of `predict`. The network's outputs are tensors
+        there, which its next call overwrites. It takes tensors, and arrays in its first call only: copies of arrays
+        are queued. to_device: copies an array there, once for each name. Use the methods of tensors, which need no
+        import. Timed.
+        """
 
 
 class PictureModel(Model, Protocol):

@@ -4,7 +4,8 @@ Each instance has a stream, and buffers by tensor name on the host (pinned) and 
 TensorRT backend uses too. Samples of one shape lie in pinned memory (`sample_memory`); their `Rows` are copied from
 there one by one, and nothing is gathered on the host. Where every tensor has a fixed shape, the forward pass is
 captured for some batch sizes as CUDA graphs before the test (no kernel is launched from Python any more); a batch is
-padded to the next captured size, and the rows of the padding are dropped. Other networks run eagerly.
+padded to the next captured size, and the rows of the padding are dropped. Other networks run eagerly. A model with a
+`device_post` reduces its outputs on the GPU, and only its responses are copied to the host.
 
 Not run on hardware: no GPU was at hand when it was written.
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import math
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -24,9 +26,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from crowdperf.harness.base.backend import BackendRequest, choose_tf32
+from crowdperf.harness.base.backend import BackendRequest, DevicePost, choose_tf32
 from crowdperf.harness.base.errors import HarnessError, OutOfDeviceMemory
-from crowdperf.harness.base.tensors import Array, Infer, NetworkSpec, Rows, TensorSpec
+from crowdperf.harness.base.tensors import Array, Infer, NetworkSpec, Rows, Tensors, TensorSpec
 
 _TYPES = {"fp32": torch.float32, "tf32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 _WARM_UP_CALLS = 3
@@ -172,7 +174,7 @@ class DeviceIo:
         self._on_host: dict[str, torch.Tensor] = {}
 
     def to_device(self, name: str, value: Any) -> torch.Tensor:
-        """Return an array, or rows of one, in the device's buffer of that name; a state, which is there, as it is."""
+        """Return an array, or rows of one, in the device's buffer of that name; a tensor, which is there, as it is."""
         return value if isinstance(value, torch.Tensor) else self.to_buffer(name, value)
 
     def to_buffer(self, name: str, value: Any) -> torch.Tensor:
@@ -231,67 +233,114 @@ def _kept(
     return buffer[:size].view(*shape)
 
 
-class Call(Protocol):
-    """The call of one instance."""
+class DeviceCall(ABC):
+    """The call of one instance: copies in, runs the network and copies out on one stream."""
 
-    def infer(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the outputs."""
-
-    def close(self) -> None:
-        """Wait for the device and free what the call holds."""
-
-
-class Instances:
-    """The calls of a backend by instance. Each is made once, so that layouts of different sizes share them."""
-
-    def __init__(self, make: Callable[[int], Call]) -> None:
-        self._make = make
-        self._calls: dict[int, Call] = {}
-
-    def infer(self, number: int) -> Infer:
-        """Return the call of an instance."""
-        if number not in self._calls:
-            self._calls[number] = self._make(number)
-        return self._calls[number].infer
-
-    def keep(self, count: int) -> None:
-        """Free the calls of all but the first `count` instances."""
-        for number in [number for number in self._calls if number >= count]:
-            self._calls.pop(number).close()
-
-
-class EagerCall:
-    """Copies in, runs the module and copies out on one stream."""
-
-    def __init__(self, module: nn.Module, request: BackendRequest, device: Device) -> None:
-        self._module: nn.Module | None = module
+    def __init__(self, request: BackendRequest, device: Device) -> None:
         self._network, self._device = request.network, device
-        self._dtype = _TYPES[request.precision]
         self._io = DeviceIo(device)
 
     def infer(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the outputs; states stay on the GPU. Raises OutOfDeviceMemory."""
         try:
             with self._device.use():
-                found = self._infer(inputs)
+                pairs = zip(self._network.outputs, self._queue(inputs), strict=True)
+                found = {
+                    spec.name: answer
+                    if spec.is_state
+                    else self._io.to_host(spec.name, answer, getattr(torch, spec.dtype))
+                    for spec, answer in pairs
+                }
         except torch.cuda.OutOfMemoryError as error:
-            raise _too_large(self._network, inputs) from error
+            raise self._too_large(inputs) from error
         self._device.synchronize()
         return found
 
-    def _infer(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    def respond(self, post: DevicePost, inputs: Mapping[str, Any]) -> Any:
+        """Return the responses that a model's `device_post` makes of a batch, as arrays: only they are copied to the
+        host. Raises OutOfDeviceMemory."""
+        network, io = self._network, self._io
+
+        def call(values: Mapping[str, Any]) -> Mapping[str, Any]:
+            pairs = zip(network.outputs, self._queue(values), strict=True)
+            return {spec.name: answer.to(getattr(torch, spec.dtype)) for spec, answer in pairs}
+
+        try:
+            with self._device.use():
+                rows = post({network.name: call}, inputs, io.to_buffer)
+                is_batch = isinstance(rows, torch.Tensor)
+                answers = [
+                    io.to_host(f"response {place}", row, row.dtype)
+                    for place, row in enumerate([rows] if is_batch else rows)
+                ]
+        except torch.cuda.OutOfMemoryError as error:
+            raise self._too_large(inputs) from error
+        self._device.synchronize()
+        return answers[0] if is_batch else answers
+
+    def _too_large(self, inputs: Mapping[str, Any]) -> OutOfDeviceMemory:
+        count = min(map(len, inputs.values()))
+        return OutOfDeviceMemory(
+            f"a batch of {count} samples of network {self._network.name} needs more memory than the GPU has",
+            f"give a smaller --batch_size than {count}, or another --precision",
+        )
+
+    @abstractmethod
+    def _queue(self, inputs: Mapping[str, Any]) -> Sequence[torch.Tensor]:
+        """Queue the network, and return its outputs on the GPU. The next call may overwrite them, but not states."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Wait for the device and free what the call holds."""
+
+
+class Instances(ABC):
+    """The instances of a backend. The call of each is made once, so that layouts of different sizes share them."""
+
+    def __init__(self) -> None:
+        self._calls: dict[int, DeviceCall] = {}
+
+    @abstractmethod
+    def _make(self, number: int) -> DeviceCall:
+        """Return a new call of an instance, with a stream of its own."""
+
+    def _call(self, number: int) -> DeviceCall:
+        if number not in self._calls:
+            self._calls[number] = self._make(number)
+        return self._calls[number]
+
+    def instance(self, number: int) -> Infer:
+        """Return the call of an instance."""
+        return self._call(number).infer
+
+    def responding(self, post: DevicePost, number: int) -> Callable[[Tensors], Any]:
+        """Return the call of an instance that ends in a model's `device_post`."""
+        return partial(self._call(number).respond, post)
+
+    def keep(self, instances: int) -> None:
+        """Free the calls of all but the first so many instances."""
+        for number in [number for number in self._calls if number >= instances]:
+            self._calls.pop(number).close()
+
+
+class EagerCall(DeviceCall):
+    """Runs the module as it is."""
+
+    def __init__(self, module: nn.Module, request: BackendRequest, device: Device) -> None:
+        super().__init__(request, device)
+        self._module: nn.Module | None = module
+        self._dtype = _TYPES[request.precision]
+
+    def _queue(self, inputs: Mapping[str, Any]) -> Sequence[torch.Tensor]:
         io, module = self._io, self._module
         assert module is not None
         tensors = [io.to_device(spec.name, inputs[spec.name]) for spec in self._network.inputs]
         answers = module(*(tensor.to(self._dtype) if tensor.is_floating_point() else tensor for tensor in tensors))
         answers = answers if isinstance(answers, tuple) else (answers,)
-        found: dict[str, Any] = {}
-        for spec, answer in zip(self._network.outputs, answers, strict=True):
-            if spec.is_state:
-                found[spec.name] = answer.clone() if io.holds(answer) else answer
-            else:
-                found[spec.name] = io.to_host(spec.name, answer, getattr(torch, spec.dtype))
-        return found
+        return [
+            answer.clone() if spec.is_state and io.holds(answer) else answer
+            for spec, answer in zip(self._network.outputs, answers, strict=True)
+        ]
 
     def close(self) -> None:
         """Free the buffers and let go of the module."""
@@ -299,25 +348,16 @@ class EagerCall:
         self._module = None
 
 
-def _too_large(network: NetworkSpec, inputs: Mapping[str, Any]) -> OutOfDeviceMemory:
-    count = len(inputs[network.inputs[0].name])
-    return OutOfDeviceMemory(
-        f"a batch of {count} samples of network {network.name} needs more memory than the GPU has",
-        f"give a smaller --batch_size than {count}, or another --precision",
-    )
-
-
-class GraphCall:
+class GraphCall(DeviceCall):
     """A captured forward pass for each of some batch sizes, all captured when the call is made: none is left for the
     test. The sizes share their input buffers and their memory; a replay copies the rows of the batch only. States are
     copied in and out on the GPU, as the next replay writes where this one did."""
 
     def __init__(self, module: nn.Module, request: BackendRequest, device: Device) -> None:
         """Raises OutOfDeviceMemory where not even the smallest size can be captured; larger ones are left out."""
+        super().__init__(request, device)
         self._module: nn.Module | None = module
-        self._network, self._device = request.network, device
         self._dtype = _TYPES[request.precision]
-        self._io = DeviceIo(device)
         self._inputs: dict[str, torch.Tensor] = {}
         self._graphs: dict[int, Captured] = {}
         for size in reversed(graph_sizes(request.largest_batch)):  # the largest's memory holds what smaller ones need
@@ -334,9 +374,8 @@ class GraphCall:
                 "use another --precision, or another GPU",
             )
 
-    def infer(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the outputs of at most `largest_batch` samples, padded to the next captured size; states stay on the
-        GPU."""
+    def _queue(self, inputs: Mapping[str, Any]) -> Sequence[torch.Tensor]:
+        """Queue at most `largest_batch` samples, padded to the next captured size."""
         count = len(inputs[self._network.inputs[0].name])
         graph = self._graphs.get(padded_size(count, self._sizes))
         if graph is None:
@@ -344,19 +383,13 @@ class GraphCall:
                 f"got a batch of {count} samples, but at most {self._sizes[-1]} were requested or fit in GPU memory",
                 "set a larger --batch_size if memory allows, so that more sizes are captured",
             )
-        io, outputs = self._io, self._network.outputs
-        with self._device.use():
-            for name, target in self._inputs.items():
-                io.fill(target[:count], name, inputs[name])
-            graph.replay()
-            found = {
-                spec.name: answer[:count].clone()
-                if spec.is_state
-                else io.to_host(spec.name, answer[:count], getattr(torch, spec.dtype))
-                for spec, answer in zip(outputs, graph.outputs, strict=True)
-            }
-        self._device.synchronize()
-        return found
+        for name, target in self._inputs.items():
+            self._io.fill(target[:count], name, inputs[name])
+        graph.replay()
+        return [
+            answer[:count].clone() if spec.is_state else answer[:count]
+            for spec, answer in zip(self._network.outputs, graph.outputs, strict=True)
+        ]
 
     def _forward(self, size: int) -> Sequence[torch.Tensor]:
         assert self._module is not None
@@ -376,18 +409,18 @@ class GraphCall:
         self._module = None
 
 
-class GpuBackend:
+class GpuBackend(Instances):
     """The module on each GPU; instance n uses GPU n modulo their number."""
 
     def __init__(
         self, modules: Mapping[int, nn.Module], request: BackendRequest, device_of: Callable[[int], Device] = Cuda
     ) -> None:
+        super().__init__()
         self._modules = dict(modules)
         self._request = request
         self._device_of = device_of
-        self._instances = Instances(self._call)
 
-    def _call(self, number: int) -> Call:
+    def _make(self, number: int) -> DeviceCall:
         gpus, request = tuple(self._modules), self._request
         gpu = gpus[number % len(gpus)]
         if is_capturable(request.network):
@@ -397,14 +430,6 @@ class GpuBackend:
                 print(f"torch: no CUDA graphs of network {request.network.name}: {error}", file=sys.stderr)
         return EagerCall(self._modules[gpu], request, self._device_of(gpu))
 
-    def instance(self, number: int) -> Infer:
-        """Return the call of an instance with a stream of its own."""
-        return self._instances.infer(number)
-
-    def keep(self, instances: int) -> None:
-        """Free all but the first so many instances."""
-        self._instances.keep(instances)
-
     def versions(self) -> Mapping[str, str]:
         """Return the versions of torch and of the CUDA libraries it was built with."""
         cudnn = torch.backends.cudnn.version() or "none"  # type: ignore[no-untyped-call]
@@ -412,7 +437,7 @@ class GpuBackend:
 
     def close(self) -> None:
         """Free the instances and the modules, and give their memory back."""
-        self._instances.keep(0)
+        self.keep(0)
         self._modules.clear()
         torch.cuda.empty_cache()
 

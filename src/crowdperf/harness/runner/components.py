@@ -1,12 +1,19 @@
 """Assembles the parts of a run: model, data set, the networks in a layout, and the memory they need."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from crowdperf.harness.base.backend import Backend, BackendModule, BackendRequest, ServedBackend, SharedBackend
+from crowdperf.harness.base.backend import (
+    Backend,
+    BackendModule,
+    BackendRequest,
+    DeviceBackend,
+    ServedBackend,
+    SharedBackend,
+)
 from crowdperf.harness.base.cores import at_cores, available_cores, physical_cores, share_out
 from crowdperf.harness.base.dataset import Dataset
 from crowdperf.harness.base.errors import ConfigError, HarnessError
@@ -14,13 +21,13 @@ from crowdperf.harness.base.failures import Failures
 from crowdperf.harness.base.model import Model, ModelModule
 from crowdperf.harness.base.model_facts import ModelFacts, read_model_facts
 from crowdperf.harness.base.store import open_store
-from crowdperf.harness.base.tensors import Infer, Samples
+from crowdperf.harness.base.tensors import Infer, Samples, Tensors
 from crowdperf.harness.runner import registry
 from crowdperf.harness.runner.config import RunConfig
 from crowdperf.harness.runner.qsl import Library, SampleMemory, Source
 from crowdperf.harness.runner.server_layouts import ServedPlan, largest_request, resolve_serving, served_layouts
 from crowdperf.harness.runner.shape_search import Layout, Search, cpu_layouts, gpu_layouts
-from crowdperf.harness.runner.sut import Work
+from crowdperf.harness.runner.sut import Networks, Predict, Work
 from crowdperf.harness.watch.nvml import near_gpus
 from crowdperf.harness.watch.progress import Counts
 from crowdperf.harness.watch.silence import FIRST_CALLS_S
@@ -332,11 +339,13 @@ def open_work(
     backends: list[Backend] = [] if shared is None else list(shared.backends)
     try:
         backends += [] if shared is not None else _open_backends(parts, request)
-        calls = _calls(parts, backends, layout, near)
+        predict, calls = _calls(parts, backends, layout, near)
     except BaseException:
         free(backends, 0 if shared is None else len(shared.work.networks))
         raise
-    return OpenedWork(_work(parts, library, calls, near), shared.backends if shared else tuple(backends), serving)
+    return OpenedWork(
+        _work(parts, library, predict, calls, near), shared.backends if shared else tuple(backends), serving
+    )
 
 
 def free(backends: Sequence[Backend], kept_instances: int) -> None:
@@ -350,23 +359,40 @@ def free(backends: Sequence[Backend], kept_instances: int) -> None:
 
 def _calls(
     parts: Parts, backends: Sequence[Backend], layout: Layout, near: Sequence[tuple[int, ...]]
-) -> list[dict[str, Infer]]:
+) -> tuple[Predict, list[dict[str, Infer]]]:
+    """Return what answers a batch, and the networks of each instance."""
     names = [network.name for network in parts.model.networks]
+    makers: dict[str, Callable[[int], Infer]] = {name: one.instance for name, one in zip(names, backends, strict=True)}
+    predict, post = parts.model.predict, getattr(parts.model, "device_post", None)
+    if post is not None and len(backends) == 1 and isinstance(backends[0], DeviceBackend):
+        makers, predict = {names[0]: partial(backends[0].responding, post)}, _responses
     calls: list[dict[str, Infer]] = []
     for number in range(layout.instances):
         with at_cores(near[number] if near else ()):  # who touches memory first decides which node it lies on
-            calls.append({name: one.instance(number) for name, one in zip(names, backends, strict=True)})
-    return calls
+            calls.append({name: make(number) for name, make in makers.items()})
+    return predict, calls
 
 
-def _work(parts: Parts, library: Library, calls: Sequence[dict[str, Infer]], near: Sequence[tuple[int, ...]]) -> Work:
+def _responses(networks: Networks, inputs: Tensors) -> Any:
+    """Answer a batch where the network's call ends in the model's `device_post`."""
+    (respond,) = networks.values()
+    return respond(inputs)
+
+
+def _work(
+    parts: Parts,
+    library: Library,
+    predict: Predict,
+    calls: Sequence[dict[str, Infer]],
+    near: Sequence[tuple[int, ...]],
+) -> Work:
     from crowdperf.harness.runner.loadgen import (
         SINK,  # only a run needs LoadGen; a wrong request is refused and a log scored without it
     )
 
     return Work(
         library=library,
-        predict=parts.model.predict,
+        predict=predict,
         networks=calls,
         response=parts.model.response,
         failures=Failures(),

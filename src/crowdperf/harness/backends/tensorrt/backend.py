@@ -17,12 +17,12 @@ import torch
 from crowdperf.harness.backends.tensorrt.library import SUFFIXES, load_library
 from crowdperf.harness.base.backend import BackendRequest, choose_tf32
 from crowdperf.harness.base.errors import HarnessError
-from crowdperf.harness.base.tensors import Infer, NetworkSpec, require_types
+from crowdperf.harness.base.tensors import NetworkSpec, require_types
 from crowdperf.harness.base.torch_cuda import (
     Captured,
     Cuda,
     Device,
-    DeviceIo,
+    DeviceCall,
     Instances,
     graph_sizes,
     is_capturable,
@@ -31,28 +31,20 @@ from crowdperf.harness.base.torch_cuda import (
 from crowdperf.harness.base.torch_cuda import sample_memory as sample_memory
 
 
-class TensorRtBackend:
+class TensorRtBackend(Instances):
     """An engine on each GPU; instance n uses GPU n modulo their number."""
 
     def __init__(self, library: Any, engines: Mapping[int, Any], request: BackendRequest) -> None:
+        super().__init__()
         self._library = library
         self._engines = dict(engines)
         self._request = request
-        self._instances = Instances(self._call)
 
-    def _call(self, number: int) -> Call:
+    def _make(self, number: int) -> Call:
         gpus = tuple(self._engines)
         gpu = gpus[number % len(gpus)]
         device = Cuda(gpu)
         return Call(self._engines[gpu], self._request, device, device.handle)
-
-    def instance(self, number: int) -> Infer:
-        """Return the call of an instance with contexts and a stream of its own."""
-        return self._instances.infer(number)
-
-    def keep(self, instances: int) -> None:
-        """Free all but the first so many instances."""
-        self._instances.keep(instances)
 
     def versions(self) -> Mapping[str, str]:
         """Return the versions of the library and of torch."""
@@ -60,7 +52,7 @@ class TensorRtBackend:
 
     def close(self) -> None:
         """Free the instances, then the engines."""
-        self._instances.keep(0)
+        self.keep(0)
         self._engines.clear()
 
 
@@ -110,7 +102,7 @@ class _Context:
             raise HarnessError("TensorRT could not run the engine", "see the lines above")
 
 
-class Call:
+class Call(DeviceCall):
     """One instance. Buffers on the GPU and their addresses in the contexts stay from call to call.
 
     An engine with a second profile (batch 1) has a second context for it. Where every size is fixed (`is_capturable`),
@@ -120,33 +112,24 @@ class Call:
 
     def __init__(self, engine: Any, request: BackendRequest, device: Device, handle: int) -> None:
         """handle: the CUDA stream of `device`."""
-        self._network, self._device = request.network, device
-        self._io = DeviceIo(device)
+        super().__init__(request, device)
         profiles = range(min(2, engine.num_optimization_profiles))
         self._contexts = [_Context(engine, profile, handle) for profile in profiles]
         self._graphs: dict[int, Captured] = {}
         if is_capturable(self._network):
             self._capture(request.largest_batch)
 
-    def infer(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the outputs; states stay on the GPU."""
-        with self._device.use():
-            graph = self._graphs.get(len(inputs[self._network.inputs[0].name]))
-            place = self._io.to_device if graph is None else self._io.to_buffer
-            tensors = {spec.name: place(spec.name, inputs[spec.name]) for spec in self._network.inputs}
-            if graph is not None:
-                graph.replay()
-                answers: Sequence[torch.Tensor] = graph.outputs
-            else:
-                answers = self._run(tensors)
-            found: dict[str, Any] = {}
-            for spec, answer in zip(self._network.outputs, answers, strict=True):
-                if not spec.is_state:
-                    found[spec.name] = self._io.to_host(spec.name, answer, answer.dtype)
-                else:  # the next replay writes where this one did
-                    found[spec.name] = answer if graph is None else answer.clone()
-        self._device.synchronize()
-        return found
+    def _queue(self, inputs: Mapping[str, Any]) -> Sequence[torch.Tensor]:
+        graph = self._graphs.get(len(inputs[self._network.inputs[0].name]))
+        place = self._io.to_device if graph is None else self._io.to_buffer
+        tensors = {spec.name: place(spec.name, inputs[spec.name]).contiguous() for spec in self._network.inputs}
+        if graph is None:
+            return self._run(tensors)
+        graph.replay()
+        return [
+            answer.clone() if spec.is_state else answer
+            for spec, answer in zip(self._network.outputs, graph.outputs, strict=True)
+        ]
 
     def _run(self, tensors: Mapping[str, torch.Tensor]) -> Sequence[torch.Tensor]:
         """Queue the engine for these inputs and return its outputs."""
