@@ -1,7 +1,8 @@
 # Sourced by cm and test.sh: makes virtual environments inside the checkout and a CM home beside them.
-# Nothing outside the checkout is touched. Everything here may be killed at any moment and started again.
+# Nothing outside the checkout is touched. Everything here may be killed at any moment and started again. Every command
+# passes through here, and each program that is started takes a millisecond: bash itself reads files and cuts paths.
 
-CHECKOUT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+CHECKOUT="$(cd "${BASH_SOURCE[0]%/*}/.." && pwd)"
 
 # pip keeps what it downloads here too.
 export PIP_CACHE_DIR="$CHECKOUT/.cm/pip-cache"
@@ -154,18 +155,19 @@ is_whole() {
 
 # is_ready FOLDER WANTED: the environment is whole and holds what these requirements ask for, torch too unless optional.
 is_ready() {
-  is_whole "$1" && [ "$(head -n 1 "$1/crowdperf-ready")" = "$2" ] || return 1
+  local found
+  is_whole "$1" && read -r found <"$1/crowdperf-ready" && [ "$found" = "$2" ] || return 1
   [ ! -f "$1/without-torch" ] || { [ "${CROWDPERF_TORCH:-}" = optional ] && [ -z "${CROWDPERF_CUDA_TORCH:-}" ]; }
 }
 
 # Puts the CM home inside the checkout, and the cache unless CROWDPERF_CACHE names another; registers the checkout there.
 # The stamp says for which checkout that was done; where CM changed its lists since, they are looked at again.
 prepare_cm_home() {
-  local stamp="$CHECKOUT/.cm/crowdperf-ready" local_repo="$CHECKOUT/.cm/repos/local/cmr.yaml"
+  local stamp="$CHECKOUT/.cm/crowdperf-ready" local_repo="$CHECKOUT/.cm/repos/local/cmr.yaml" found
   export CM_REPOS="$CHECKOUT/.cm"
   export CROWDPERF_CACHE="${CROWDPERF_CACHE:-$CHECKOUT/cache}"
   if [ -s "$local_repo" ] && is_older "$CM_REPOS/repos.json" "$stamp" && is_older "$CM_REPOS/index.json" "$stamp" &&
-    [ "$(cat "$stamp")" = "$CHECKOUT" ]; then
+    IFS= read -r found <"$stamp" && [ "$found" = "$CHECKOUT" ]; then
     return 0
   fi
   mkdir -p "$CM_REPOS"
@@ -179,13 +181,13 @@ is_older() { [ -f "$1" ] && [ "$2" -nt "$1" ]; }
 # words_for PATH: prints how to call the file PATH again from the folder it was called from and, unless that is the
 # checkout, from any other: "./cm", its name where PATH finds it, else the absolute path, quoted for a shell.
 words_for() {
-  local folder name="${1##*/}"
-  folder="$(cd -- "$(dirname -- "$1")" && pwd)"
+  local folder=. name="${1##*/}"
+  if [[ "$1" == */* ]]; then folder="${1%/*}/"; fi
   if [ "$PWD" -ef "$CHECKOUT" ] && [ "$folder" -ef "$CHECKOUT" ]; then
     printf './%s' "$name"
   elif [ "$(type -P -- "$name")" = "$1" ]; then
     printf '%s' "$name"
   else
-    printf '%q' "$folder/$name"
+    printf '%q' "$(cd -- "$folder" && pwd)/$name"
   fi
 }
