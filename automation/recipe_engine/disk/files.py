@@ -347,9 +347,12 @@ def utc_text(time_s: float | None = None) -> str:
 
 def utc_seconds(text: str) -> float:
     """The seconds since 1970 that such a text means; raises ValueError for any other."""
-    from calendar import timegm  # here, because most calls never need it
+    from datetime import datetime  # here, because most calls never need it; strptime loads the locales
 
-    return timegm(time.strptime(text, UTC_FORMAT))
+    found = datetime.fromisoformat(text.removesuffix("Z") + "+00:00")
+    if found.strftime(UTC_FORMAT) != text:
+        raise ValueError(f"time {text!r} is not in the form {UTC_FORMAT}")
+    return found.timestamp()
 
 
 def sha256_of(path: Path) -> str:

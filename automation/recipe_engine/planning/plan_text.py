@@ -4,7 +4,6 @@ In a few lines each different step comes once: a step that comes up again, below
 when it would make or use the same thing; the line of its first place says how often.
 """
 
-import html
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -293,22 +292,28 @@ def plan_dot(plan: Plan) -> str:
 
 def plan_html(plan: Plan) -> str:
     """One page without scripts or outside addresses: the tree to open and close, and the needs."""
-    facts = "".join(f"<li>{html.escape(line)}</li>" for line in _summary_lines(plan))
+    facts = "".join(f"<li>{_escaped(line)}</li>" for line in _summary_lines(plan))
     style = (
         "body{font:15px sans-serif;margin:2em}li{list-style:none;margin:.2em 0}"
         "summary,.leaf{padding:.1em .5em;border-radius:.3em;display:inline-block}small{color:#555}"
     )
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>Plan</title><style>{style}</style></head>'
-        f"<body><h1>Plan</h1><p><code>{html.escape(plan.command)}</code></p><ul>{facts}</ul>"
+        f"<body><h1>Plan</h1><p><code>{_escaped(plan.command)}</code></p><ul>{facts}</ul>"
         f"<ul>{_html_step(plan.root)}</ul></body></html>"
     )
+
+
+def _escaped(text: str) -> str:
+    import html  # here, because few plans become pages
+
+    return html.escape(text)
 
 
 def _html_step(step: PlannedStep) -> str:
     waits = f"waits for: {'; '.join(step.waits_for)}" if step.waits_for else ""
     words = "; ".join(text for text in (step.reason, waits, *step.notes) if text)
-    text = f"{html.escape(_graph_text(step))} <small>{html.escape(words)}</small>"
+    text = f"{_escaped(_graph_text(step))} <small>{_escaped(words)}</small>"
     background = f'style="background:{look_of(step).colour}"'
     if not step.children:
         return f'<li><span class="leaf" {background}>{text}</span></li>'
