@@ -92,6 +92,18 @@ def test_a_hash_is_that_of_the_whole_content(tmp_path: Path) -> None:
     assert files.sha256_of(tmp_path / "x") == hashlib.sha256(content).hexdigest()
 
 
+def test_a_time_is_read_as_it_was_written() -> None:
+    assert files.utc_seconds(files.utc_text(1_764_387_123)) == 1_764_387_123
+
+
+@pytest.mark.parametrize(
+    "text", ["", "2026-11-29", "2026-11-29 03:48:29Z", "2026-11-29T03:48:29.5Z", "20261129T034829Z"]
+)
+def test_another_form_of_a_time_is_an_error(text: str) -> None:
+    with pytest.raises(ValueError):
+        files.utc_seconds(text)
+
+
 def test_the_size_of_a_tree_counts_its_files_and_not_what_links_lead_to(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.write_bytes(b"x" * 1000)
