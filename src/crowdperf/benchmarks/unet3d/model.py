@@ -223,8 +223,8 @@ class Unet3d:
             scores, norm = volume.new_zeros((self._classes, *volume.shape)), volume.new_zeros(volume.shape)
             for start in window_starts(volume.shape, self._window):
                 place = tuple(slice(first, first + self._window) for first in start)
-                found = infer({"input": volume[place][None, None]})["output"][0]
-                scores[(slice(None), *place)].add_(found * weights)
+                whole = (slice(None), *place)
+                scores[whole].add_(infer({"input": volume[place][None, None]})["output"][0] * weights)
                 norm[place].add_(weights)
             highest, *others = scores.div_(norm)
             classes = norm.new_zeros(norm.shape).byte()
