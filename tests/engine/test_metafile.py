@@ -55,6 +55,12 @@ def test_json_replaces_keys_of_yaml_and_the_successors_file_counts_only_alone(
         ("_cm__yaml", "- a\n", "expected a mapping, found list"),
         ("_cm__yaml", "", "expected a mapping, found NoneType"),
         ("_cm__yaml", "a: [", "not valid YAML: "),
+        (
+            "_cm__yaml",
+            "a: b\n\tc: d\n",
+            "not valid YAML: while scanning a plain scalar at line 1, column 4 found a tab character that violates "
+            "indentation at line 2, column 1",
+        ),
         ("_cm__json", "{", "not valid JSON: "),
         ("meta__yaml", "a: b: c", "not valid YAML: "),
     ],

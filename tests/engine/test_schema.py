@@ -154,6 +154,11 @@ def test_one_text_stands_for_a_list_of_one() -> None:
     assert dependency.names == ("tool",)
 
 
+@pytest.mark.parametrize("tags", [["get", "x"], "get,x", "get, x"])
+def test_the_tags_of_a_recipe_are_a_list_or_one_text_with_commas(tags: object) -> None:
+    assert recipe(tags=tags).tags == ("get", "x")
+
+
 def test_a_dependency_keeps_its_entry_as_written_and_tells_what_the_engine_reads() -> None:
     entry = {"tags": " get , y ", "names": ["a", "b"], "dynamic": "yes", "enable_if_env": {"A": ["X"]}, "md5sum": "1"}
     (dependency,) = recipe(deps=[entry]).layer.deps

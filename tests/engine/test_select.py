@@ -115,10 +115,14 @@ def test_when_nothing_resembles_the_query_no_recipe_is_called_near(index: Recipe
 
 
 def test_folders_that_could_not_be_read_are_named_when_nothing_is_found() -> None:
-    broken = RecipeIndex([], {"/r/script/get-z": "tags: expected a list, found int 5"})
-    with pytest.raises(NotFound) as caught:
-        candidates(parse_query("get,z"), "", broken)
-    assert "cannot be read: /r/script/get-z (tags: expected a list, found int 5)" in caught.value.message
+    problem = "/r/script/get-z/_cm.yaml: tags: expected a list, found int 5"
+    broken = RecipeIndex([], {"/r/script/get-z": problem, "/r/script/old": "Permission denied"})
+    for asked in ((parse_query("get,z"), ""), (parse_query(""), "get-z")):
+        with pytest.raises(NotFound) as caught:
+            candidates(*asked, broken)
+        assert f"\n  left out, because it cannot be read: {problem}\n" in caught.value.message
+        assert caught.value.message.endswith("cannot be read: /r/script/old: Permission denied")
+        assert caught.value.hint == "cm audit script get-z"
 
 
 def test_an_unknown_name_is_refused_with_its_look_alikes(index: RecipeIndex) -> None:

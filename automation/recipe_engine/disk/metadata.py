@@ -145,7 +145,8 @@ def _parse_yaml(text: str, path: Path) -> Any:
     try:
         return yaml.load(text, Loader=Loader)
     except yaml.YAMLError as error:
-        raise MetaError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
+        reason = " ".join(str(error).split()).replace('in "<unicode string>",', "at")
+        raise MetaError(f"{path}: not valid YAML: {reason}") from None
 
 
 def _parse_json(text: str, path: Path) -> Any:

@@ -397,7 +397,8 @@ def _no_such_name(alias: str, index: RecipeIndex) -> NotFound:
         )
     return NotFound(
         "\n".join([f"no recipe is called '{name}'", *_broken_lines(index)]),
-        hint=nearest_hint(name, [entry.alias for entry in index.entries], otherwise="cm find script lists all recipes"),
+        hint=_repair([name], index)
+        or nearest_hint(name, [entry.alias for entry in index.entries], otherwise="cm find script lists all recipes"),
     )
 
 
@@ -427,15 +428,21 @@ def _no_such_tags(query: TagQuery, index: RecipeIndex) -> NotFound:
     lines += ["  nearest recipes:"] if near else []
     lines += [f"    {entry.alias}: {','.join(sorted(entry.tags))}" for entry in near]
     best = ",".join(tag for tag in query.all_of if near and tag in near[0].tags)
-    return NotFound(
-        "\n".join(lines), hint=f"cm find script --tags={best}" if best else "cm find script lists all recipes"
-    )
+    hint = f"cm find script --tags={best}" if best else "cm find script lists all recipes"
+    return NotFound("\n".join(lines), hint=_repair(unknown, index) or hint)
 
 
 def _broken_lines(index: RecipeIndex) -> list[str]:
     return [
-        f"  not looked at, because it cannot be read: {folder} ({problem})" for folder, problem in index.broken.items()
+        f"  left out, because it cannot be read: {problem if problem.startswith(folder) else f'{folder}: {problem}'}"
+        for folder, problem in index.broken.items()
     ]
+
+
+def _repair(words: Sequence[str], index: RecipeIndex) -> str:
+    """The command that checks an unreadable recipe whose folder is called like one of ``words``, or an empty text."""
+    names = [Path(folder).name for folder in index.broken]
+    return next((f"cm audit script {name}" for name in names if any(word in name for word in words)), "")
 
 
 def nearest_recipes(tags: Sequence[str], entries: Sequence[IndexEntry], count: int = 3) -> list[IndexEntry]:

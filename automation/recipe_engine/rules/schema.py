@@ -260,7 +260,8 @@ def _tags_by_prefix(reader: Reader, key: str) -> dict[str, tuple[str, ...]]:
 
 READERS: Mapping[str, Callable[[Reader, str], Any]] = {
     **dict.fromkeys(("text", "version"), Reader.text),
-    **dict.fromkeys(("texts", "tags"), Reader.texts),
+    "texts": Reader.texts,
+    "tags": lambda reader, key: split_words(text) if isinstance(text := reader.source[key], str) else reader.texts(key),
     **dict.fromkeys(("env", "mapping", "docker", "needs"), Reader.mapping),
     **dict.fromkeys(("env_names", "members"), Reader.names),
     "flag": Reader.flag,
