@@ -3,18 +3,20 @@
     python3 -m crowdperf.models.make_model --architecture resnet50 --config tiny --framework onnx --output_dir FOLDER
 
 With --weights a published checkpoint is taken over; without it the weights are random, seeded
-(`benchmarks/initialweights.py`) and the same for both frameworks. A program that fits a model calls the functions:
+(`crowdperf/benchmarks/initial_weights.py`) and the same for both frameworks. A program that fits a model calls the
+functions:
 
     request = ModelRequest(architecture="rnnt", config="tiny", framework="onnx", output_dir=folder, seed=1)
     modules = build_modules(request)            # torch modules by network, random weights, BN calibrated
     ...fit them...
     write_model(modules, request, {"reference": {"WER": 97.1}, "license": "Apache-2.0"})
 
-An architecture (benchmarks/<folder>/network.py) may bring, beside what `benchmarks/architecture.py` asks for:
+An architecture (crowdperf/benchmarks/<folder>/network.py) may have, in addition to what
+`crowdperf/harness/base/architecture.py` requires:
 
     example_inputs(network, config, count, generator) -> tuple of torch tensors: inputs of the scale the model meets;
         without it floats are N(0, 1), whole numbers are 1, and every named size is 16
-    initialise(module, generator) -> None: draws the weights; without it `initialweights.draw_weights`
+    initialise(module, generator) -> None: draws the weights; without it `initial_weights.draw_weights`
     convert_checkpoint(network, state) -> state: renames the tensors of a published checkpoint
 """
 

@@ -1,7 +1,7 @@
 """Completes a torch network whose weights were drawn, or loads those of a checkpoint.
 
 The statistics of every batch normalisation of a drawn network are measured in one forward pass
-(benchmarks/initialweights.py draws the weights).
+(crowdperf/benchmarks/initial_weights.py draws the weights).
 """
 
 import sys
