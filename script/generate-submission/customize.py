@@ -9,6 +9,7 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 
 import contextlib
 import io
+import shlex
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -28,13 +29,21 @@ REPORT_TAGS, PUSH_TAGS = "report,mlperf,submission", "push,github,mlperf,inferen
 SUT_TAGS, CHECK_TAGS = "get,mlperf,sut,description", "check,mlperf,submission"
 HINT = (
     "hint: cm run script --tags=generate,inference,submission --results_dir=RESULTS --submission_dir=TREE "
-    "--submitter=NAME --system_facts=FILE --run-checker"
+    "--submitter=NAME --system_facts=FILE --run_checker=yes"
 )
 PLACES = {
     "RESULTS": "CM_MLPERF_INFERENCE_RESULTS_DIR_",
     "TREE": "CM_MLPERF_INFERENCE_SUBMISSION_DIR",
     "NAME": "CM_MLPERF_SUBMITTER",
+    "FILE": "CM_SUT_DESC_FACTS_FILE",
 }
+
+
+def hint_of(i: Mapping[str, Any]) -> str:
+    """The command to try next, with the inputs that were given."""
+    values, command = i["values"], filled(HINT, i["env"], PLACES)
+    given = {name: values.text(name) for name in values if values.is_given(name) and f" --{name}=" not in command}
+    return command + "".join(f" --{name}={shlex.quote(text)}" for name, text in given.items())
 
 
 class RecipeFailed(Exception):
@@ -134,7 +143,7 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
     try:
         wanted = request.read_request(i["values"], i["env"])
     except request.RequestError as error:
-        return failure(error, error.hint or filled(HINT, i["env"], PLACES))
+        return failure(error, error.hint or hint_of(i))
     runs = [{"tags": SUT_TAGS, "submitter": wanted.submitter, "quiet": True}]
     if wanted.is_checked:
         runs.append({"tags": CHECK_TAGS, "submission_dir": str(wanted.submission_folder), "quiet": True})
@@ -169,11 +178,11 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
             access.push()
             print(tree_builder.rehearsed(wanted, problems), flush=True)
     except request.RequestError as error:
-        return failure(error, error.hint or filled(HINT, env, PLACES))
+        return failure(error, error.hint or hint_of(i))
     except tree_builder.Refused as error:
         return failure(
             f"{counted(len(error.problems), 'problem')} must be fixed before these runs can be submitted:\n{error}",
-            HINT,
+            hint_of(i),
         )
     except placement.PlacingError as error:
         return failure(error, "hint: no changes were made")

@@ -76,6 +76,15 @@ def test_a_command_can_be_pasted_with_the_folders_of_the_runs(folders: tuple[Pat
     )
 
 
+def test_the_command_of_a_run_puts_it_next_to_the_runs_that_the_tree_was_made_of(trees):  # noqa: F811
+    path = f"closed/{SUBMITTER}/results/{SYSTEM}/resnet50/Offline/accuracy/accuracy.txt"
+    with trees.changed("closed", lambda root: (root / path).unlink()) as root:
+        found = check(root, LOG_ROUND, Options(results_folders=(Path("/runs/valid_results"),))).findings
+    first, _, second = next(finding.fix for finding in found if finding.path == path).partition(" && ")
+    assert first.endswith(" --execution_mode=valid --results_dir=/runs")
+    assert " --results_dir=/runs/valid_results " in second
+
+
 def test_the_command_for_a_model_of_ones_own_name_has_the_benchmarks_name(trees):  # noqa: F811
     path = f"open/{SUBMITTER}/results/{SYSTEM}/tiny-net/Offline/accuracy/accuracy.txt"
     with trees.changed("open", lambda root: (root / path).unlink()) as root:

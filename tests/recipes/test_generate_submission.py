@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shlex
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -70,10 +71,11 @@ def test_the_tutorial_s_command_makes_a_tree_and_a_second_call_asks_nothing(home
 
 
 def test_everything_that_is_wrong_is_named_at_once_and_no_tree_is_made(home, real_runs: Path) -> None:
-    done = home.run_cm(
-        TAGS, f"--results_dir={real_runs}", "--submission_dir=tree", "--submitter=cTuning", "--version=v5.1"
-    )
+    words = [f"--results_dir={real_runs}", "--submission_dir=tree", "--submitter=cTuning", "--division=open"]
+    done = home.run_cm(TAGS, *words, "--version=v5.1")
     assert done.code != 0
+    hint = next(line for line in done.answer["error"].splitlines() if line.strip().startswith("hint: cm run script"))
+    assert {words[0], f"--submission_dir={home.work / 'tree'}", *words[2:]} <= set(shlex.split(hint))
     error = done.answer["error"]
     assert "--version is v5.1, but the logs have the seeds of v6.1" in error
     assert "made by a program" in error

@@ -5,7 +5,7 @@ import shlex
 from pathlib import Path
 
 from crowdperf.gate.views import Subject
-from crowdperf.logs.layout import RESULTS_NAME
+from crowdperf.logs.layout import RESULTS_NAME, results_dir_of
 
 
 class Step(enum.Enum):
@@ -47,14 +47,14 @@ def command_of(step: Step, subject: Subject, tree: str, round_name: str, results
     if step is Step.CHECK:
         return f"{_CM}check,mlperf,submission{folder}{version}"
     runs = tuple(map(str, results)) or (RESULTS_NAME,)
-    one_of_them = _option("results_dir", runs[0])
     make_tree = f"{_TREE}{_option('results_dir', ','.join(runs))}{folder}{owner}{division}{version}"
     if step in (Step.TREE, Step.SYSTEM):
         return make_tree
     if step is Step.COMPLIANCE:
         test = _option("test", subject.test)
-        run = f"{_CM}run,mlperf,compliance{one_of_them}{test}{division}{version}"
+        run = f"{_CM}run,mlperf,compliance{_option('results_dir', runs[0])}{test}{division}{version}"
     else:
         what = _option("model", subject.benchmark) + _option("scenario", subject.scenario)
-        run = f"{_RUNS[step]}{what}{division} --execution_mode=valid{one_of_them}"
+        folder_of_run = _option("results_dir", str(results_dir_of(Path(runs[0]))))
+        run = f"{_RUNS[step]}{what}{division} --execution_mode=valid{folder_of_run}"
     return f"{run} && {make_tree}"

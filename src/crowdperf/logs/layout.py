@@ -19,7 +19,15 @@ from crowdperf.rules.names import Mode, Scenario
 RESULTS_NAME = "results"
 """Where run,mlperf,inference leaves its results, in folders that begin with the moment when they were made."""
 
+STYLE_FOLDER = re.compile(r"(?:test|fast|valid|find)_results")
+"""Folders below its --results_dir in which generate-run-cmds keeps runs of different length apart."""
+
 _SAFE_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._]*(-[A-Za-z0-9._]+)*")
+
+
+def results_dir_of(folder: Path) -> Path:
+    """Return the --results_dir with which generate-run-cmds puts runs into a folder."""
+    return folder.parent if STYLE_FOLDER.fullmatch(folder.name) else folder
 
 
 class FileIn:

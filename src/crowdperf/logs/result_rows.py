@@ -4,7 +4,6 @@ Beside the runs it reads what describes them where it is there: the system's JSO
 measurements.json, environment.json of a call. Every name of a host, user or home folder stays out of it.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 from crowdperf.kit.text_documents import part
 from crowdperf.kit.whole_file import read_object
 from crowdperf.logs.found_runs import FoundRun, Misplaced, find_runs
+from crowdperf.logs.layout import STYLE_FOLDER
 from crowdperf.logs.published_results import Anchor, Hardware, find_anchors, hardware, speed_ratio
 from crowdperf.logs.run_facts import RunFacts, benchmark_behind, read_run
 from crowdperf.logs.run_log import LogError
@@ -22,9 +22,6 @@ from crowdperf.rules.names import FULL_RULES_MIN_DURATION_MS, SYNTHETIC_LABEL, T
 from crowdperf.rules.rounds import rounds_of, rules_in
 
 V07_MIN_DURATION_MS = 60_000
-STYLE_FOLDER = re.compile(r"(?:test|fast|valid)_results")
-"""Folders that keep runs of different length apart."""
-
 FULL_RUN_LABEL = "full-length run"
 """What the harness says of a run that nothing is to be said of."""
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from crowdperf.compliance.verdict_lines import missing_lines
 from crowdperf.compliance.verification import verify_scores
-from crowdperf.logs.layout import RESULTS_NAME
+from crowdperf.logs.layout import RESULTS_NAME, results_dir_of
 from crowdperf.logs.run_log import LoadGenLog
 from crowdperf.logs.score_lines import parse_scores
 from crowdperf.logs.seeds import SEEDS
@@ -92,8 +92,6 @@ def check(runs: tuple[FoundRun, ...], request: Request, round_name: str) -> tupl
 
 
 _USUAL_PYTHON = "mlperf-inference"
-_STYLE_FOLDERS = ("test_results", "fast_results", "valid_results", "find_results")
-"""Where the tutorial's recipe puts runs, below its --results_dir."""
 
 
 def _as_before(like: FoundRun | None) -> list[str]:
@@ -106,9 +104,7 @@ def _as_before(like: FoundRun | None) -> list[str]:
     program = Path(str(next(iter(like.result.get("command") or ()), "")))
     if program.parent.name == "bin" and program.parts[-3] not in ("usr", _USUAL_PYTHON):
         words.append(f"--adr.python.name={shlex.quote(program.parts[-3])}")
-    above = like.session.parent
-    folder = above.parent if above.name in _STYLE_FOLDERS else above
-    return [*words, f"--results_dir={shlex.quote(str(folder))}"]
+    return [*words, f"--results_dir={shlex.quote(str(results_dir_of(like.session.parent)))}"]
 
 
 def run_hint(model: str, scenario: str, mode: str, like: FoundRun | None = None) -> str:
