@@ -151,6 +151,18 @@ EVENTS: dict[str, Callable[[list[Event], Said], list[Event]]] = {
     "mixed": lambda events, said: _mixed(events),
     "own_ids": lambda events, said: _with_ids(events, [f"cmpl-{place}" for place in range(len(events))]),
     "thoughts": lambda events, said: _first_choices(events, _thought),
+    "kept_thoughts": lambda events, said: [
+        *events[4:-1],
+        usage(said, completion_tokens_details={"reasoning_tokens": 4}),
+    ],
+    "thoughts_alone": lambda events, said: [
+        piece(said, [], "", "length"),
+        usage(said, completion_tokens_details={"reasoning_tokens": len(said.tokens)}),
+    ],
+    "inline_thoughts": lambda events, said: [
+        *events[:-1],
+        usage(said, completion_tokens_details={"reasoning_tokens": 4}),
+    ],
     "tool_null": lambda events, said: _first_choices(
         events, lambda choice, place: choice["delta"].update(tool_calls=None)
     ),

@@ -54,21 +54,23 @@ def _whole(text: str) -> tuple[str, int]:
 
 @dataclass(slots=True)
 class Usage:
-    """The server's counts, None if it does not report them."""
+    """The server's counts, None if it does not report them. reasoning_tokens: those of completion_tokens."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     cached_tokens: int | None = None
+    reasoning_tokens: int | None = None
 
     def take(self, values: Any) -> None:
         """Read `usage` of an event. Later ones replace earlier ones."""
         if not isinstance(values, dict):
             return
-        details = values.get("prompt_tokens_details")
+        prompt, completion = values.get("prompt_tokens_details"), values.get("completion_tokens_details")
         found = {
             "prompt_tokens": values.get("prompt_tokens"),
             "completion_tokens": values.get("completion_tokens"),
-            "cached_tokens": details.get("cached_tokens") if isinstance(details, dict) else None,
+            "cached_tokens": prompt.get("cached_tokens") if isinstance(prompt, dict) else None,
+            "reasoning_tokens": completion.get("reasoning_tokens") if isinstance(completion, dict) else None,
         }
         for name, value in found.items():
             if type(value) is int and 0 <= value < _MOST:

@@ -5,7 +5,14 @@ from collections.abc import Collection
 from crowdperf.call.model_server import model_word
 from crowdperf.harness.backends.endpoint.answers import AnswerError, Collector
 from crowdperf.harness.backends.endpoint.request_body import CHAT, TOKENS, Form
-from crowdperf.harness.backends.endpoint.token_count import count_of, counted, has_special, require_length, require_text
+from crowdperf.harness.backends.endpoint.token_count import (
+    count_of,
+    counted,
+    has_special,
+    require_length,
+    require_text,
+    unsent,
+)
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.text.engine import Prompt
 from crowdperf.harness.text.tokenizer import Tokenizer
@@ -32,10 +39,11 @@ def check_answer(
             "check the server's response: curl -N URL/completions",
         )  # fmt: skip
     if not answer.pieces and not answer.ids:
-        raise probe_error(
-            f"for up to {form.max_tokens} tokens", "the answer has no text and no token",
-            "check that the server has loaded the benchmark's model",
-        )  # fmt: skip
+        found, hint = "the answer has no text and no token", "check that the server has loaded the benchmark's model"
+        if hidden := unsent(answer):
+            found = f"the answer has no text, and its {hidden} tokens of reasoning are not sent"
+            hint = "switch reasoning off in the server, or let it send the text of its reasoning"
+        raise probe_error(f"for up to {form.max_tokens} tokens", found, hint)
     notes = _check_prompt(answer, form, prompt, vocabulary)
     _check_count(answer, form, vocabulary)
     return notes
@@ -86,7 +94,8 @@ def _check_count(answer: Collector, form: Form, vocabulary: Tokenizer | None) ->
         if vocabulary is not None:
             require_text(answer.ids, "" if answer.has_reasoning else text, vocabulary)
             tokens = len(answer.ids) or len(vocabulary.encode(text, with_special=False))
-        require_length(answer.ending(needs_done=False), counted(answer, tokens).tokens, form.max_tokens)
+        made = counted(answer, tokens).tokens + unsent(answer)
+        require_length(answer.ending(needs_done=False), made, form.max_tokens)
     except AnswerError as error:
         hint = "serve the benchmark's own model folder with its tokenizer, for your own prompts omit --tokenizer"
         raise probe_error("for tokens and their text", str(error), hint) from None
@@ -148,6 +157,11 @@ def answer_notes(answer: Collector, most: int, is_streamed: bool) -> list[str]:
         notes.append(
             "the server splits thoughts from the answer. They are counted, but the marks between them are lost: "
             "start it without a reasoning parser"
+        )
+    if hidden := unsent(answer):
+        notes.append(
+            f"the server does not send {hidden} of its {answer.usage.completion_tokens} tokens (thoughts, "
+            "usage.completion_tokens_details.reasoning_tokens): they do not count, and the first token comes after them"
         )
     if not answer.is_done:
         notes.append(

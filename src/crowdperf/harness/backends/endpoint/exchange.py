@@ -9,7 +9,7 @@ import numpy as np
 
 from crowdperf.harness.backends.endpoint.answers import AnswerError, Collector
 from crowdperf.harness.backends.endpoint.client import Call
-from crowdperf.harness.backends.endpoint.token_count import count_of, counted, require_length, require_text
+from crowdperf.harness.backends.endpoint.token_count import count_of, counted, require_length, require_text, unsent
 from crowdperf.harness.text.engine import Answer, AnswerTimes, Finish, Tokens
 from crowdperf.harness.text.tokenizer import Tokenizer
 from crowdperf.logs.run_log import Json
@@ -145,7 +145,7 @@ class Exchange:
         if not len(tokens):
             raise AnswerError("the answer has no token", "empty answer")
         count = counted(collector, len(tokens))
-        require_length(self._finish, count.tokens, collector.most_tokens)
+        require_length(self._finish, count.tokens + unsent(collector), collector.most_tokens)
         counts.cached_tokens += collector.usage.cached_tokens or 0
         counts.other_starts += self._first is not None and not np.array_equal(tokens[: len(self._first)], self._first)
         counts.unsaid += count.difference is None

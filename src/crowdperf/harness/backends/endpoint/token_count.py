@@ -33,11 +33,18 @@ def tolerance(tokens: int) -> int:
     return max(_FEW, int(_PART * tokens))
 
 
+def unsent(answer: Collector) -> int:
+    """Return how many of the tokens that a server reports it did not send: those of thoughts that it keeps back
+    (usage.completion_tokens_details.reasoning_tokens)."""
+    said, thought = answer.usage.completion_tokens or 0, answer.usage.reasoning_tokens or 0
+    is_sent = answer.has_reasoning or bool(answer.ids) or answer.pieces > said - thought
+    return 0 if is_sent else min(thought, said)
+
+
 def count_of(answer: Collector) -> int:
-    """Return how many tokens an answer has by what the server says: those that it reports, else the pieces that
-    came."""
+    """Return how many tokens of an answer came by what the server says: those that it reports, else the pieces."""
     said = answer.usage.completion_tokens
-    return answer.pieces if said is None else said
+    return answer.pieces if said is None else said - unsent(answer)
 
 
 def counted(answer: Collector, tokens: int) -> Count:
@@ -49,22 +56,25 @@ def counted(answer: Collector, tokens: int) -> Count:
             raise AnswerError(f"the server reports {said} tokens (usage.completion_tokens), but {tokens} arrived")
         return Count(tokens, None if said is None else 0)
     basis = count_of(answer)
+    if said is not None and abs(tokens - said) <= tolerance(said):
+        basis = said
     broken = sum(one.count(_UNKNOWN) for one in answer.texts)
     if abs(tokens - basis) > tolerance(basis) + _BYTES_OF_UNKNOWN * broken:
         source = (
             f"the server sent {basis} pieces and does not report the number of output tokens (usage.completion_tokens)"
             if said is None
-            else f"the server reports {said} tokens (usage.completion_tokens)"
+            else f"the server reports {basis} tokens (usage.completion_tokens)"
         )
         raise AnswerError(
             f"{source}, but the text has {tokens} tokens with the run's tokenizer: tokens are missing, or the "
             "server uses another tokenizer"
         )
-    return Count(min(tokens, basis, answer.most_tokens), None if said is None else tokens - said)
+    return Count(min(tokens, basis, answer.most_tokens), None if said is None else tokens - basis)
 
 
 def require_length(finish: Finish, tokens: int, most: int) -> None:
-    """Raise AnswerError for an answer that was ended by its length before it had that length."""
+    """Raise AnswerError for an answer that was ended by its length before it had that length. tokens: with those that
+    were not sent."""
     if finish is Finish.LENGTH and tokens < most - tolerance(most):
         raise AnswerError(
             f"the server stopped at its length limit (finish_reason length) after {tokens} of the {most} requested "
