@@ -1,5 +1,6 @@
 """The command crowdperf: its words become those of cm, and what it does not know is refused with what it knows."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,9 @@ def test_help_lists_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["--help"]) == 0
     shown = capsys.readouterr().out
     assert [name for name in command.VERBS if f"\n  {name} " not in shown] == []
+    page = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "command-line.md").read_text(encoding="utf-8")
+    table = page.partition("## Installed by pip")[2].partition("\n## ")[0]
+    assert [name for name in command.VERBS if not re.search(rf"`(crowdperf )?{name}\b", table)] == []
 
 
 @pytest.mark.parametrize(
