@@ -34,14 +34,19 @@ class Server(BaseHTTPRequestHandler):
         if kind == "key":
             status = 200 if self.headers.get("Authorization") == f"Bearer {KEY}" else 401
         content = json.dumps({"data": [{"id": "org/llama-8b", "aliases": ["llama"]}]})
-        body = {"page": "<html>", "list": "[1]", "two": content.replace("]}]", ']}, {"id": "b\\u001b[31m"}]')}.get(
-            kind, content
-        )
+        body = {
+            "page": "<html>",
+            "list": "[1]",
+            "two": content.replace("]}]", ']}, {"id": "b\\u001b[31m"}]'),
+            "twice": content.replace("]}]", ']}, {"id": "org/llama-8b"}]'),
+        }.get(kind, content)
         if status >= 400:
             body = json.dumps({"error": {"message": f"no {self.headers.get('Authorization')}\x1b[31m" + "x" * 1000}})
         self.send_response(status)
         if status == 307:
             self.send_header("Location", "https://user:secret@elsewhere.example/v1/models?token=secret")
+        if kind == "packed":
+            self.send_header("Content-Encoding", "gzip")
         self.send_header("Content-Length", str(len(body.encode())))
         self.end_headers()
         self.wfile.write(body.encode())
@@ -80,6 +85,7 @@ def no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
         ("good/v1", None, None), ("good/v1/", None, None), ("good/v1", "llama", None),
         ("good/v1", "org/llama-8b", None),
         ("key/v1", None, "THE_KEY"), ("404/v1", "any", None), ("405/v1", "any", None), ("two/v1", "llama", None),
+        ("twice/v1", None, None),
     ],
 )  # fmt: skip
 def test_a_good_server_is_passed(root, path, model, variable):
@@ -95,7 +101,14 @@ def test_a_good_server_is_passed(root, path, model, variable):
         ("403/v1", None, "THE_KEY", "does not allow this key", "the key in THE_KEY was refused"),
         ("500/v1", "m", None, "the server failed (500): no None\\x1b[31mxxx", "check the server's log"),
         ("503/v1", "m", None, "not ready or overloaded (503)", "loaded its model"),
-        ("307/v1", "m", None, "redirects to https://elsewhere.example/v1/models (307)", "give the redirect target"),
+        (
+            "307/v1",
+            "m",
+            None,
+            "redirects to https://elsewhere.example/v1/models",
+            "--endpoint=https://elsewhere.example/v1",
+        ),
+        ("packed/v1", None, None, "the server packed its answer (gzip)", "OpenAI's API"),
         ("page/v1", None, None, "something that is not JSON: <html>", "OpenAI's API"),
         ("list/v1", None, None, "the answer has no list `data`", "OpenAI's API"),
         ("good/v1", "lama-8b", None, "the server has: org/llama-8b", "did you mean --endpoint_model=org/llama-8b?"),

@@ -19,7 +19,7 @@ import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote, urljoin, urlsplit
 
 from crowdperf.call.server_access import AccessProblem, Credentials, context_of, credentials_of
 from crowdperf.kit.server_address import call_url, is_loopback
@@ -27,6 +27,8 @@ from crowdperf.rules.names import printable
 from crowdperf.rules.prompt_settings import DEFAULT_KEY_VARIABLE, WITH_MESSAGES, AccessSettings, has_messages
 
 MODELS = "/models"
+CALLS = ("/chat/completions", "/completions", MODELS)
+"""What follows the URL of a server in requests, longer ones first."""
 NO_LIST = (404, 405, 501)
 """Statuses of servers that have no list of models."""
 _MAX_SHOWN = 10
@@ -104,20 +106,30 @@ def refusal_words(status: int, text: str, location: str | None) -> str:
     """Return the meaning of an error response. text: the server's own words. location: of a redirect."""
     if 300 <= status < 400:
         where = location or "nowhere"
-        return f"the server redirects to {where} ({status}), and redirects are not followed: give that URL"
+        return f"the server redirects to {where} ({status}), and redirects are not followed"
     words = STATUS_WORDS.get(status, f"the server answered with status {status}")
     return f"{words}: {text}" if text else words
 
 
-def refusal_hint(status: int, root: str, variable: str | None) -> str:
-    """Return the suggested fix for an error response. root: the URL without its path. variable: has the key."""
+def packed_words(coding: str | None) -> str:
+    """Return the problem of a response with this Content-Encoding, "" for one that is not packed."""
+    name = error_text((coding or "identity").strip().lower())
+    off = "which was not requested. Switch compression off in the server or gateway"
+    return "" if name in ("", "identity") else f"the server packed its answer ({name}), {off}"
+
+
+def refusal_hint(status: int, root: str, variable: str | None, location: str | None = None) -> str:
+    """Return the suggested fix for an error response. root: the URL without its path. variable: has the key. location:
+    of a redirect."""
     if status in (401, 403):
         held = f"the key in {variable} was refused" if variable else "no key was sent"
         return f"{held}: export the key and pass the name of its variable: --endpoint_key_variable=NAME"
     if status == 404:
         return f"check the path of the URL. Most servers need /v1 at its end: --endpoint={root}/v1"
     if 300 <= status < 400:
-        return "give the redirect target, including /v1, as --endpoint"
+        target = urljoin(root, location or "").rstrip("/")
+        call = next((one for one in CALLS if target.endswith(one)), "")
+        return f"give the redirect target, including /v1: --endpoint={target.removesuffix(call)}"
     if status == 429:
         return "wait, or raise the server's limit on requests"
     return "wait until the server has loaded its model, and check the server's log"
@@ -138,7 +150,7 @@ def choose_model(entries: Sequence[Mapping[str, Any]] | None, wanted: str | None
     """Return the model to request. Raises ServerProblem with the available models, the nearest first."""
     if entries is None:
         return str(wanted)
-    names = [str(one["id"]) for one in entries]
+    names = list(dict.fromkeys(str(one["id"]) for one in entries))
     known = {*names, *(str(alias) for one in entries for alias in one.get("aliases") or ())}
     if wanted in known or (wanted is None and len(names) == 1):
         return wanted or names[0]
@@ -278,7 +290,7 @@ class _Asked:
         if proxy and self.credentials.is_given and parts.scheme == "http":
             raise self.problem(call, *key_on_proxy_words(self.url))
         try:
-            return _answer(call_url(self.url, path), self, body, proxy)
+            found = _answer(call_url(self.url, path), self, body, proxy)
         except _ProxyProblem as error:
             hint = _PROXY_HINT.format(parts.scheme.upper(), parts.hostname)
             raise self.problem(call, str(error), hint) from None
@@ -286,14 +298,18 @@ class _Asked:
             if isinstance(error, TimeoutError) and str(error) == _SLOW:
                 return None
             raise self.problem(call, *connection_words(error, self.url)) from None
+        if packed := packed_words(found[1].get("Content-Encoding")):
+            raise self.problem(call, packed, KIND_HINT)
+        return found
 
     def refused(self, call: str, answer: Response) -> ServerProblem:
         """Return the meaning of an answer with another status than 200."""
         status, headers, body = answer
         parts, location = urlsplit(self.url), headers.get("Location")
-        words = refusal_words(status, body_text(body), None if location is None else shown_url(location))
+        target = None if location is None else shown_url(location)
+        words = refusal_words(status, body_text(body), target)
         hint = refusal_hint(
-            status, f"{parts.scheme}://{parts.netloc}", self.variable if self.credentials.is_given else None
+            status, f"{parts.scheme}://{parts.netloc}", self.variable if self.credentials.is_given else None, target
         )
         return self.problem(call, words, hint)
 

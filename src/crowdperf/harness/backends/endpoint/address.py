@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
-from crowdperf.call.model_server import key_on_proxy_words, proxy_of
+from crowdperf.call.model_server import CALLS, key_on_proxy_words, proxy_of
 from crowdperf.call.server_access import AccessProblem, Credentials, context_of, credentials_of
 from crowdperf.harness.base.errors import ConfigError, HarnessError
 from crowdperf.harness.text.request import Endpoint
@@ -19,7 +19,6 @@ from crowdperf.rules.names import printable
 from crowdperf.rules.prompt_settings import QUERY_ADVICE, secret_query_name
 
 _EXAMPLE = "a URL up to and with /v1, such as http://127.0.0.1:8000/v1"
-_CALLS = ("/chat/completions", "/completions", "/models")
 _LONGEST_SHOWN = 400
 
 
@@ -91,7 +90,7 @@ def parse_address(endpoint: Endpoint, environment: Mapping[str, str]) -> Address
     """Return the address. Raises ConfigError and HarnessError with the problem of URL or key."""
     parts = _parts(endpoint.url)
     path = parts.path.rstrip("/")
-    call = next((one for one in _CALLS if path.endswith(one)), None)
+    call = next((one for one in CALLS if path.endswith(one)), None)
     if call is not None:
         base = urlunsplit((parts.scheme, parts.netloc, path.removesuffix(call), "", ""))
         raise _refusal(repr(endpoint.url), f"the URL without {call}: {base}")

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from crowdperf.call.model_server import body_text, error_text, one_line, shown_url
+from crowdperf.call.model_server import body_text, error_text, one_line, packed_words, shown_url
 from crowdperf.harness.backends.endpoint.address import Address
 from crowdperf.harness.backends.endpoint.answers import Collector, LateAnswer, ShapedEvents
 from crowdperf.harness.backends.endpoint.connections import Pool
@@ -110,9 +110,8 @@ class Arrival:
     def begin(self, head: Head) -> None:
         """Look at the head."""
         self.head = head
-        if not _is_plain(head):
-            coding = error_text(head.headers["content-encoding"].lower())
-            raise Unfit(f"the server packed its answer ({coding}), which was not requested")
+        if packed := packed_words(head.headers.get("content-encoding")):
+            raise Unfit(packed)
         call = self._call
         if head.status != 200:
             self._most_bytes = _LARGEST_ERROR_BYTES
@@ -184,10 +183,6 @@ class Arrival:
         """End the request with an error."""
         if not self.done.done():
             self.done.set_exception(error)
-
-
-def _is_plain(head: Head) -> bool:
-    return head.headers.get("content-encoding", "identity").strip().lower() in ("", "identity")
 
 
 class Client:

@@ -120,7 +120,7 @@ def hint_for(error: BaseException, address: Address, variable: str | None) -> st
             "--scenario=Offline does not need them"
         )
     if isinstance(error, Refused):
-        return refusal_hint(error.status, address.root, variable)
+        return refusal_hint(error.status, address.root, variable, error.location)
     if isinstance(error, LateAnswer):
         return "the server is slow, or stuck: check its log. --request_timeout_s=SECONDS gives an answer more time"
     if (untrusted := certificate_error(error)) is not None:
