@@ -8,8 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from harness_support import TIMEOUT_S, need, request, run_harness
-from test_failures import ENVIRONMENT
+from harness_support import ENVIRONMENT, TIMEOUT_S, need, request, run_harness
 from test_harness_runs import Digits, digits  # noqa: F401 - a fixture
 
 from crowdperf.harness.base.errors import HarnessError

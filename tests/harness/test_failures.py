@@ -5,7 +5,6 @@ folder."""
 
 import errno
 import json
-import os
 import resource
 import shutil
 import signal
@@ -18,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from harness_support import SOURCE, TIMEOUT_S, Ended, need, request
+from harness_support import ENVIRONMENT, TIMEOUT_S, Ended, need, request, run_harness
 from test_harness_runs import Digits, digits, write_linear_model  # noqa: F401 - a fixture
 
 from crowdperf.harness.base import environment_errors
@@ -31,28 +30,6 @@ need("mlperf_loadgen", "onnxruntime")
 
 SHORT = {"min_duration_ms": 150, "threads": 1, "instances": 1, "batch_size": 8}
 MEBIBYTE = 1 << 20
-ENVIRONMENT = {
-    **os.environ,
-    "PYTHONPATH": str(SOURCE),
-    "PYTHONDONTWRITEBYTECODE": "1",  # as run.sh has it: a limit on file sizes would cut bytecode off for everyone
-}
-
-
-def run(folder: Path, content: dict[str, object], before: Callable[[], None] | None = None) -> Ended:
-    """Run the harness as a process of its own; `before` is called in it first, to set its limits."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "run.json").write_text(json.dumps(content))
-    done = subprocess.run(
-        [sys.executable, "-m", "crowdperf.harness", str(folder / "run.json")],
-        env=ENVIRONMENT,
-        cwd=folder,
-        preexec_fn=before,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
-    return Ended(done.returncode, done.stderr, Path(str(content["output_dir"])))
 
 
 def limit(which: int, value: int) -> Callable[[], None]:
@@ -73,7 +50,7 @@ def require_clean_failure(ended: Ended, *words: str) -> None:
 
 def require_recovery(folder: Path, content: dict[str, object]) -> None:
     """The same request runs in the same folder."""
-    ended = run(folder, content)
+    ended = run_harness(folder, content)
     assert ended.code == 0, ended.stderr
     assert ended.result["errors"] == 0
 
@@ -180,7 +157,7 @@ def test_a_bad_model_or_data_set_is_refused_by_name(
 
 def log_size(digits: Digits, folder: Path) -> int:  # noqa: F811
     content = digits.request(folder, mode="accuracy", **SHORT)
-    ended = run(folder, content)
+    ended = run_harness(folder, content)
     return RunPaths(ended.folder).accuracy_log.stat().st_size
 
 
@@ -193,7 +170,7 @@ def test_logs_that_cannot_be_written_fail_the_run(
     size_bytes: int,
 ) -> None:
     content = digits.request(tmp_path, mode=mode, **SHORT)
-    ended = run(tmp_path, content, limit(resource.RLIMIT_FSIZE, size_bytes))
+    ended = run_harness(tmp_path, content, before=limit(resource.RLIMIT_FSIZE, size_bytes))
     require_clean_failure(ended, "File too large" if size_bytes == 100 else "LoadGen left no complete logs")
     require_recovery(tmp_path, content)
 
@@ -204,7 +181,7 @@ def test_an_accuracy_log_that_is_cut_off_fails_the_run_though_loadgen_says_nothi
 ) -> None:
     size_bytes = log_size(digits, tmp_path / "whole")
     content = digits.request(tmp_path, mode="accuracy", **SHORT)
-    ended = run(tmp_path, content, limit(resource.RLIMIT_FSIZE, size_bytes - 20))
+    ended = run_harness(tmp_path, content, before=limit(resource.RLIMIT_FSIZE, size_bytes - 20))
     require_clean_failure(ended, "mlperf_log_accuracy.json ends in the middle")
     require_recovery(tmp_path, content)
 
@@ -217,7 +194,7 @@ def test_a_full_disk_is_named(digits: Digits, tmp_path: Path) -> None:  # noqa: 
         pytest.skip("only root can mount a small file system here")
     try:
         content = digits.request(tmp_path, **{**SHORT, "output_dir": str(small / "out")})
-        require_clean_failure(run(tmp_path, content), "is full", "free some space")
+        require_clean_failure(run_harness(tmp_path, content), "is full", "free some space")
     finally:
         subprocess.run(["umount", str(small)], check=True)
     require_recovery(tmp_path, content)
@@ -229,7 +206,7 @@ def test_a_full_disk_is_named(digits: Digits, tmp_path: Path) -> None:  # noqa: 
 def test_too_little_memory_for_loadgens_queries_is_named(digits: Digits, tmp_path: Path) -> None:  # noqa: F811
     """LoadGen generates 16 million samples first; the machine has the memory, the limit of the process has not."""
     content = digits.request(tmp_path, target_qps=5_000_000, **{**SHORT, "min_duration_ms": 3000})
-    ended = run(tmp_path, content, limit(resource.RLIMIT_AS, 700 * MEBIBYTE))
+    ended = run_harness(tmp_path, content, before=limit(resource.RLIMIT_AS, 700 * MEBIBYTE))
     require_clean_failure(ended, "not enough memory", "fewer instances")
     require_recovery(tmp_path, digits.request(tmp_path, **SHORT))
 
@@ -313,7 +290,7 @@ def test_a_run_that_is_killed_leaves_no_result_and_the_next_one_works(
 def test_an_output_folder_that_cannot_be_made_is_named(digits: Digits, tmp_path: Path) -> None:  # noqa: F811
     (tmp_path / "file").write_text("")
     content = digits.request(tmp_path, **{**SHORT, "output_dir": str(tmp_path / "file" / "out")})
-    require_clean_failure(run(tmp_path, content), "file/out")
+    require_clean_failure(run_harness(tmp_path, content), "file/out")
 
 
 LOADGEN_ERROR = """
@@ -366,7 +343,7 @@ def test_an_error_that_loadgen_logs_makes_the_result_invalid(digits: Digits, tmp
     content = digits.request(
         tmp_path, scenario="SingleStream", target_latency_ms=20, **{**SHORT, "min_duration_ms": 400}
     )
-    ended = run(tmp_path, content)
+    ended = run_harness(tmp_path, content)
     assert ended.code == 0
     assert ended.result["valid"] is False
     assert any("LoadGen error" in reason for reason in ended.result["invalid_reasons"])
@@ -377,6 +354,6 @@ def test_a_network_that_answers_nothing_for_the_time_that_was_given_ends_the_run
     tmp_path: Path,
 ) -> None:
     content = digits.request(tmp_path, backend="paced", **{**SHORT, "batch_size": 128})  # a batch takes 1 s
-    ended = run(tmp_path, {**content, "silence_s": 0.25})
+    ended = run_harness(tmp_path, {**content, "silence_s": 0.25})
     require_clean_failure(ended, "no response for 0.25 s while 128 samples waited (", "--request_timeout_s=0.5")
     require_recovery(tmp_path, {**content, "silence_s": 15.0})

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import fault_runs
 import pytest
-from test_failures import ENVIRONMENT
+from harness_support import ENVIRONMENT
 
 
 @pytest.fixture(scope="module")
