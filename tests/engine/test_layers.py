@@ -4,7 +4,7 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -181,90 +181,76 @@ def test_every_package_and_module_is_listed_and_nothing_else_is() -> None:
     assert set(LAYERS) == set(MODULES)
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_a_module_imports_only_lower_packages_and_modules_listed_before_it(module: str) -> None:
+def test_a_module_imports_only_lower_packages_and_modules_listed_before_it() -> None:
     breaches = [
         f"{module}:{line} imports {other}, which is not below it"
-        for other, line in engine_imports(TREES[module], module.partition(".")[0])
+        for module, tree in TREES.items()
+        for other, line in engine_imports(tree, module.partition(".")[0])
         if LAYERS[other] >= LAYERS[module]
     ]
     assert breaches == []
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_no_module_imports_cmind_or_reaches_out_of_the_package(module: str) -> None:
-    breaches = [
+def imports_of(modules: Iterable[str], is_wrong: Callable[[str], bool]) -> list[str]:
+    """The wrong imports from outside the engine that these modules have, in words."""
+    return [
         f"{module}:{line} imports {other}"
+        for module in modules
         for other, line in outside_imports(TREES[module])
-        if other in ("cmind", "recipe_engine") or other.startswith(".")
+        if is_wrong(other)
     ]
-    assert breaches == []
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_the_word_cmind_is_imported_nowhere_even_as_text(module: str) -> None:
-    text = MODULES[module].read_text(encoding="utf-8")
-    assert not re.search(r"\bimport cmind|\bfrom cmind|import_module\(.cmind", text)
+def test_no_module_imports_cmind_or_reaches_out_of_the_package() -> None:
+    assert imports_of(MODULES, lambda other: other in ("cmind", "recipe_engine") or other.startswith(".")) == []
 
 
-@pytest.mark.parametrize("module", PURE)
-def test_a_pure_module_imports_nothing_that_reaches_the_world(module: str) -> None:
-    breaches = [
-        f"{module}:{line} imports {other}" for other, line in outside_imports(TREES[module]) if other in EFFECTS
-    ]
-    assert breaches == []
+def test_the_word_cmind_is_imported_nowhere_even_as_text() -> None:
+    word = re.compile(r"\bimport cmind|\bfrom cmind|import_module\(.cmind")
+    assert [module for module, path in MODULES.items() if word.search(path.read_text(encoding="utf-8"))] == []
 
 
-@pytest.mark.parametrize("module", PURE)
-def test_a_pure_module_uses_paths_without_looking_at_the_disk(module: str) -> None:
+def test_a_pure_module_imports_nothing_that_reaches_the_world() -> None:
+    assert imports_of(PURE, EFFECTS.__contains__) == []
+
+
+def test_a_pure_module_uses_paths_without_looking_at_the_disk() -> None:
     breaches = []
-    for node in ast.walk(TREES[module]):
-        if isinstance(node, ast.Call):
-            called = node.func
-            if isinstance(called, ast.Attribute) and called.attr in PATH_EFFECTS:
-                breaches.append(f"{module}:{node.lineno} calls .{called.attr}()")
-            elif isinstance(called, ast.Name) and called.id in EFFECT_CALLS:
-                breaches.append(f"{module}:{node.lineno} calls {called.id}()")
+    for module in PURE:
+        for node in ast.walk(TREES[module]):
+            if isinstance(node, ast.Call):
+                called = node.func
+                if isinstance(called, ast.Attribute) and called.attr in PATH_EFFECTS:
+                    breaches.append(f"{module}:{node.lineno} calls .{called.attr}()")
+                elif isinstance(called, ast.Name) and called.id in EFFECT_CALLS:
+                    breaches.append(f"{module}:{node.lineno} calls {called.id}()")
     assert breaches == []
 
 
-@pytest.mark.parametrize("module", sorted(set(MODULES) - {"running.process"}))
-def test_only_one_module_starts_processes(module: str) -> None:
-    starters = [
-        f"{module}:{line} imports {other}"
-        for other, line in outside_imports(TREES[module])
-        if other in ("subprocess", "multiprocessing", "asyncio", "pty")
-    ]
-    for node in ast.walk(TREES[module]):
-        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "os" and PROCESS_CALL.match(node.attr):
-            starters.append(f"{module}:{node.lineno} uses os.{node.attr}")
+def test_only_one_module_starts_processes() -> None:
+    others = sorted(set(MODULES) - {"running.process"})
+    starters = imports_of(others, ("subprocess", "multiprocessing", "asyncio", "pty").__contains__)
+    for module in others:
+        for node in ast.walk(TREES[module]):
+            if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "os" and PROCESS_CALL.match(node.attr):
+                starters.append(f"{module}:{node.lineno} uses os.{node.attr}")
     assert starters == []
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_a_module_is_short_enough_to_read(module: str) -> None:
-    lines = len(MODULES[module].read_text(encoding="utf-8").splitlines())
-    assert lines <= MODULE_LINES or module in TOO_LONG_MODULES, f"{module} has {lines} lines"
+def beyond(counts: Mapping[str, int], most: int) -> dict[str, int]:
+    """Those with a larger count."""
+    return {name: count for name, count in counts.items() if count > most}
 
 
-@pytest.mark.parametrize("name", ALL_FUNCTIONS)
-def test_a_function_is_short_and_takes_few_arguments(name: str) -> None:
-    node = ALL_FUNCTIONS[name]
-    assert length(node) <= FUNCTION_LINES or name in TOO_LONG_FUNCTIONS, f"{name} has {length(node)} lines"
-    count = argument_count(node)
-    assert count <= ARGUMENTS or name in TOO_MANY_ARGUMENTS, f"{name} takes {count} arguments"
-
-
-def test_every_exception_still_needs_to_be_one_and_has_a_reason() -> None:
-    for module, reason in TOO_LONG_MODULES.items():
-        assert reason
-        assert len(MODULES[module].read_text(encoding="utf-8").splitlines()) > MODULE_LINES, module
-    for name, reason in TOO_LONG_FUNCTIONS.items():
-        assert reason
-        assert length(ALL_FUNCTIONS[name]) > FUNCTION_LINES, name
-    for name, reason in TOO_MANY_ARGUMENTS.items():
-        assert reason
-        assert argument_count(ALL_FUNCTIONS[name]) > ARGUMENTS, name
+def test_a_module_is_short_enough_to_read_and_a_function_is_short_and_takes_few_arguments() -> None:
+    """Every exception still needs to be one, and has a reason."""
+    lines = {module: len(path.read_text(encoding="utf-8").splitlines()) for module, path in MODULES.items()}
+    assert beyond(lines, MODULE_LINES).keys() == TOO_LONG_MODULES.keys()
+    lengths = {name: length(node) for name, node in ALL_FUNCTIONS.items()}
+    assert beyond(lengths, FUNCTION_LINES).keys() == TOO_LONG_FUNCTIONS.keys()
+    counts = {name: argument_count(node) for name, node in ALL_FUNCTIONS.items()}
+    assert beyond(counts, ARGUMENTS).keys() == TOO_MANY_ARGUMENTS.keys()
+    assert all((*TOO_LONG_MODULES.values(), *TOO_LONG_FUNCTIONS.values(), *TOO_MANY_ARGUMENTS.values()))
 
 
 # --- the checks themselves notice what they are for ---

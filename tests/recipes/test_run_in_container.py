@@ -136,29 +136,46 @@ HOSTILE = (
 
 
 @pytest.mark.parametrize("kind", ["docker", "apptainer"])
-@pytest.mark.parametrize("value", HOSTILE)
 @pytest.mark.parametrize(
     "where",
     ["COMMANDS", "RECIPE_ARGS", "IMAGE_ENV", "ENV", "RUN_ARGS", "BUILD_ARGS", "RECIPE_TAGS", "PACKAGES", "TAG", "NAME"],
 )
 @pytest.mark.parametrize("action", ["build", "headless"])
 def test_no_value_changes_the_structure_of_the_file_or_reaches_a_shell(
-    tmp_path: Path, hook_input: Any, kind: str, value: str, where: str, action: str
+    tmp_path: Path, hook_input: Any, kind: str, where: str, action: str
 ) -> None:
     base = {"CM_CONTAINER_RECIPE_TAGS": "get,x", "CM_CONTAINER_COMMANDS": ["true"], "CM_CONTAINER_ACTION": action}
     harmless = {"IMAGE_ENV": ["A=b"], "ENV": ["A=b"], "RECIPE_TAGS": "get,x", "TAG": "t", "NAME": "nn"}.get(
         where, ["b"]
     )
-    given = {"IMAGE_ENV": [f"A={value}"], "ENV": [f"A={value}"]}.get(
-        where, value if where in ("RECIPE_TAGS", "TAG", "NAME") else [value]
-    )
     key = f"CM_CONTAINER_{where}"
-    answer, _, plan = planned(tmp_path, hook_input, engines=[engine(kind)], **{**base, key: given})
-    if answer["return"]:
-        assert answer["return"] == 1
-        assert "allowed:" in answer["error"] or "hint:" in answer["error"]
-        return
-    _, _, usual = planned(tmp_path, hook_input, engines=[engine(kind)], **{**base, key: harmless})
+    machine = build(tmp_path, commands=COMMANDS, environment=HOME)
+
+    def made(given: Any) -> Any:
+        call = {"engines": [engine(kind)], "machine": machine, **base, key: given}
+        answer, _, plan = planned(tmp_path, hook_input, **call)
+        return answer, plan
+
+    _, usual = made(harmless)
+    for value in HOSTILE:
+        given = f"A={value}" if where in ("IMAGE_ENV", "ENV") else value
+        answer, plan = made(given if where in ("RECIPE_TAGS", "TAG", "NAME") else [given])
+        if answer["return"]:
+            assert answer["return"] == 1
+            assert "allowed:" in answer["error"] or "hint:" in answer["error"]
+            continue
+        assert_same_structure(kind, plan, usual)
+        if where == "COMMANDS" and action == "build":
+            if kind == "docker":
+                words = run_words(plan["file"])[-1]
+            else:
+                lines = [one for one in plan["file"].splitlines() if one.startswith("    /bin/sh -c")]
+                (words,) = [shlex.split(line) for line in lines if "set -eu" not in line]
+            assert words == ["/bin/sh", "-c", value.strip()]
+
+
+def assert_same_structure(kind: str, plan: dict[str, Any], usual: dict[str, Any]) -> None:
+    """Assert that the values of a plan differ from the usual one's, and nothing else."""
     assert len(plan["file"].splitlines()) == len(usual["file"].splitlines())
     assert [len(line) for line in plan["commands"]] == [len(line) for line in usual["commands"]], "no word became two"
     if kind == "docker":
@@ -166,18 +183,8 @@ def test_no_value_changes_the_structure_of_the_file_or_reaches_a_shell(
         assert [len(one) for one in run_words(plan["file"])] == [len(one) for one in run_words(usual["file"])]
     else:
         assert "{{" not in plan["file"]
-        assert [line for line in plan["file"].splitlines() if line.startswith("%")] == [
-            line for line in usual["file"].splitlines() if line.startswith("%")
-        ]
-    if where == "COMMANDS" and action == "build":
-        wanted = ["/bin/sh", "-c", value.strip()]
-        if kind == "docker":
-            assert run_words(plan["file"])[-1] == wanted
-        else:
-            (line,) = [
-                one for one in plan["file"].splitlines() if one.startswith("    /bin/sh -c") and "set -eu" not in one
-            ]
-            assert shlex.split(line) == wanted
+        sections = [[line for line in one["file"].splitlines() if line.startswith("%")] for one in (plan, usual)]
+        assert sections[0] == sections[1]
 
 
 @pytest.mark.parametrize("value", ["plain", "$HOME", 'a"b', "it's", "a b", "$(id)", "`id`", "#x", "{{ a }}", "{{{"])
