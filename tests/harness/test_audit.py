@@ -145,7 +145,7 @@ def test_no_audit_config_that_lies_about_is_read_and_what_a_killed_run_left_is_r
 def test_a_compliance_test_that_is_killed_does_not_spoil_the_next_run(tmp_path: Path, dataset: Path) -> None:
     paths = {"dataset_path": str(dataset), "output_dir": str(tmp_path / "out")}
     slow = {"scenario": "Server", "target_qps": 50.0, "min_duration_ms": 60_000}
-    content = request(backend="null", compliance_test="TEST04", **paths, **slow)
+    content = request(backend="null", compliance_test="TEST04", instances=1, threads=1, batch_size=8, **paths, **slow)
     (tmp_path / "run.json").write_text(json.dumps(content))
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
     command = [sys.executable, "-m", "crowdperf.harness", str(tmp_path / "run.json")]

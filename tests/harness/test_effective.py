@@ -2,13 +2,11 @@
 own."""
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from harness_support import ENVIRONMENT, TIMEOUT_S, need, request, run_harness
+from harness_support import need, request, run_harness
 from test_harness_runs import Digits, digits  # noqa: F401 - a fixture
 
 from crowdperf.harness.base.errors import HarnessError
@@ -118,21 +116,14 @@ def test_what_a_compliance_test_sets_must_be_in_effect(digits: Digits, tmp_path:
 
 
 SABOTAGE = """
-import sys
 from crowdperf.harness.runner import loadgen, user_conf
 loadgen.render = lambda *words: user_conf.render(*words).replace("target_qps = ", "target_qps=")
-from crowdperf.harness.__main__ import main
-sys.exit(main(sys.argv[1:]))
 """
 
 
 def test_a_line_that_loadgen_ignores_ends_the_run(digits: Digits, tmp_path: Path) -> None:  # noqa: F811
     content = digits.request(tmp_path, backend="null", scenario="Offline", target_qps=777, min_duration_ms=50)
-    (tmp_path / "run.json").write_text(json.dumps(content))
-    done = subprocess.run(
-        [sys.executable, "-c", SABOTAGE, "run.json"],
-        env=ENVIRONMENT, cwd=tmp_path, capture_output=True, text=True, timeout=TIMEOUT_S,
-    )  # fmt: skip
-    assert done.returncode == 1, done.stderr
-    assert "target_qps 777 became 1" in done.stderr
-    assert not (tmp_path / "out" / "result.json").exists()
+    ended = run_harness(tmp_path, content, first=SABOTAGE)
+    assert ended.code == 1, ended.stderr
+    assert "target_qps 777 became 1" in ended.stderr
+    assert not (ended.folder / "result.json").exists()

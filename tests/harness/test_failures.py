@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from harness_support import ENVIRONMENT, TIMEOUT_S, Ended, need, request, run_harness
+from harness_support import ENVIRONMENT, Ended, need, request, run_harness
 from test_harness_runs import Digits, digits, write_linear_model  # noqa: F401 - a fixture
 
 from crowdperf.harness.base import environment_errors
@@ -294,16 +294,12 @@ def test_an_output_folder_that_cannot_be_made_is_named(digits: Digits, tmp_path:
 
 
 LOADGEN_ERROR = """
-import json, sys
-from crowdperf.logs.layout import RunPaths
 from crowdperf.harness.runner import loadgen
 real = loadgen.run_test
 def run_test(test, calls, samples, paths):
     real(test, calls, samples, paths)
     {action}
 loadgen.run_test = run_test
-from crowdperf.harness.__main__ import main
-sys.exit(main(sys.argv[1:]))
 """
 
 
@@ -325,16 +321,7 @@ def test_logs_that_do_not_hold_a_result_fail_the_run(
     words: str,
 ) -> None:
     content = digits.request(tmp_path, **SHORT)
-    (tmp_path / "run.json").write_text(json.dumps(content))
-    done = subprocess.run(
-        [sys.executable, "-c", LOADGEN_ERROR.format(action=action), "run.json"],
-        env=ENVIRONMENT,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-    )
-    require_clean_failure(Ended(done.returncode, done.stderr, tmp_path / "out"), words)
+    require_clean_failure(run_harness(tmp_path, content, first=LOADGEN_ERROR.format(action=action)), words)
     require_recovery(tmp_path, content)
 
 

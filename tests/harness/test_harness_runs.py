@@ -256,7 +256,7 @@ def test_a_long_run_is_not_waited_for_after_an_error(digits: Digits, tmp_path: P
 )
 def test_a_wrong_request_is_refused(digits: Digits, tmp_path: Path, changes: dict, words: list) -> None:
     run_json = tmp_path / "run.json"
-    run_json.write_text(json.dumps(digits.request(tmp_path, **changes)))
+    run_json.write_text(json.dumps(digits.request(tmp_path, **{**ONE, "batch_size": 8, **changes})))
     with pytest.raises(HarnessError) as caught:
         perform(read_config(run_json))
     assert caught.value.exit_code == 2

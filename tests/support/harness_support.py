@@ -14,12 +14,15 @@ from harness_libraries import need as need
 SCRIPTS = Path(__file__).resolve().parents[2] / "script"
 SOURCE = SCRIPTS.parent / "src"
 TIMEOUT_S = 120
-QUICK_HARNESS = (
-    "-c",
-    "import sys; from crowdperf.harness.runner import warmup; warmup._MEASURED_S = 0.04; "
-    "from crowdperf.harness.__main__ import main; sys.exit(main(sys.argv[1:]))",
-)
-"""Starts the harness as `-m crowdperf.harness` does. What is measured before a run takes a tenth of its time."""
+QUICK_HARNESS = """
+import sys
+from crowdperf.harness.runner import warmup
+warmup._MEASURED_S = 0.04
+{first}
+from crowdperf.harness.__main__ import main
+sys.exit(main(sys.argv[1:]))
+"""
+"""What `-m crowdperf.harness` does, but what is measured before a run takes a tenth of its time."""
 
 
 def request(**changes: object) -> dict[str, object]:
@@ -90,14 +93,15 @@ def run_harness(
     *command: str,
     source: Path = SOURCE,
     before: Callable[[], None] | None = None,
+    first: str = "",
 ) -> Ended:
-    """Write run.json into `folder` and start `QUICK_HARNESS [command] run.json` as a process of its own; `before` is
-    called in it first, to set its limits."""
+    """Write run.json into `folder` and start `QUICK_HARNESS [command] run.json` as a process of its own. In it `before`
+    is called, to set its limits, and then the program `first` is run, to damage it."""
     folder.mkdir(parents=True, exist_ok=True)
     run_json = folder / "run.json"
     run_json.write_text(json.dumps(content))
     done = subprocess.run(
-        [sys.executable, *QUICK_HARNESS, *command, str(run_json)],
+        [sys.executable, "-c", QUICK_HARNESS.format(first=first), *command, str(run_json)],
         env={**ENVIRONMENT, "PYTHONPATH": str(source)},
         cwd=folder,
         preexec_fn=before,
