@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from helpers import Finished, TemporaryHome, cm_command, finish, shell_wait, wait_until
 
-TOGETHER = 8
+TOGETHER = 5
 COUNT = 'echo run >> "$CM_TMP_CURRENT_PATH/runs"'
 
 
