@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
-from generate_support import FACTS, SUT, description, unpack_light_runs, unpack_runs
+from generate_support import FACTS, SUT, description, remembered_leaks, unpack_light_runs, unpack_runs  # noqa: F401
 from recipe_loader import RECIPES, load_recipe, recipe_meta
 
 from crowdperf.submission import placement

@@ -3,18 +3,17 @@
 The official checkers run where CROWDPERF_INFERENCE_CHECKOUT names a checkout of mlcommons/inference.
 """
 
-import functools
 import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from generate_support import (
+from generate_support import (  # noqa: F401 - a fixture
     FACTS,
     PROGRAM,
     SCENARIOS,
@@ -22,6 +21,7 @@ from generate_support import (
     FakeRecipes,
     copy_runs,
     env_of,
+    remembered_leaks,
     request_of,
     run_folder,
     unpack_runs,
@@ -29,8 +29,7 @@ from generate_support import (
 )
 from round_trees import build_endpoints
 
-from crowdperf.kit import privacy
-from crowdperf.kit.privacy import known_here
+from crowdperf.kit.privacy import find_leaks_in_folder, known_here
 from crowdperf.kit.whole_file import read_object
 from crowdperf.logs.truncation import truncate_tree
 from crowdperf.rules.app_names import APP_RECIPE
@@ -40,14 +39,6 @@ from crowdperf.submission.program import ChainRecipe, files_of, library_files
 CHAIN = ("app-mlperf-inference", "get-mlperf-loadgen", "process-mlperf-accuracy",
          "run-mlperf-inference")  # fmt: skip
 CLOSED = {"CM_MLPERF_SUBMISSION_DIVISION": "closed"}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def remembered_leaks() -> Iterator[None]:
-    """Each file is searched for leaks once: the program's, which are the most, are the same in every tree."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(privacy, "find_leaks", functools.lru_cache(maxsize=2000)(privacy.find_leaks))
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +53,30 @@ def generate(results: Path, tree: Path, told: list[str] | None = None, **env: st
     assert [problem.text for problem in (*gathered.problems, *questions)] == []
     tell = [] if told is None else told
     return tree_builder.make(request, gathered, systems, PROGRAM, tell.append)
+
+
+@dataclass(frozen=True)
+class Made:
+    """A tree that tests read, with what making it answered and told."""
+
+    tree: Path
+    answer: dict[str, Any]
+    told: list[str]
+
+    @property
+    def company(self) -> Path:
+        """The folder of the submitter."""
+        return next(self.tree.iterdir()) / "cTuning"
+
+
+@pytest.fixture(scope="module", params=["open", "closed"])
+def made(request: pytest.FixtureRequest, real_runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Made:
+    tree, told = tmp_path_factory.mktemp(request.param) / "tree", list[str]()
+    return Made(tree, generate(real_runs, tree, told, CM_MLPERF_SUBMISSION_DIVISION=request.param), told)
+
+
+in_open = pytest.mark.parametrize("made", ["open"], indirect=True)
+in_closed = pytest.mark.parametrize("made", ["closed"], indirect=True)
 
 
 def listing(tree: Path) -> list[str]:
@@ -82,9 +97,8 @@ def scenario_files(scenario: str, *, is_closed: bool) -> list[str]:
     return files
 
 
-@pytest.mark.parametrize("division", ["open", "closed"])
-def test_the_tree_holds_exactly_the_files_that_the_round_wants(real_runs: Path, tmp_path: Path, division: str) -> None:
-    made = generate(real_runs, tmp_path / "tree", CM_MLPERF_SUBMISSION_DIVISION=division)
+def test_the_tree_holds_exactly_the_files_that_the_round_wants(made: Made) -> None:
+    division = made.company.parent.name
     names = ["README.md", "recipes.json"]
     names += [f"runs/{name}/{mode}.json" for name in SCENARIOS for mode in ("performance", "accuracy")]
     names += [path.as_posix() for alias in CHAIN for path, _ in files_of(PROGRAM, alias)]
@@ -94,9 +108,9 @@ def test_the_tree_holds_exactly_the_files_that_the_round_wants(real_runs: Path, 
     for scenario in ("SingleStream", "MultiStream", "Offline"):
         wanted += scenario_files(scenario, is_closed=division == "closed")
     wanted += ["documentation/calibration.md"] if division == "closed" else []
-    assert listing(tmp_path / "tree") == sorted(f"{division}/cTuning/{name}" for name in wanted)
-    assert (made["round"], made["results"], made["files"]) == ("v6.1", 3, len(wanted))
-    assert made["is_synthetic"] is True
+    assert listing(made.tree) == sorted(f"{division}/cTuning/{name}" for name in wanted)
+    assert (made.answer["round"], made.answer["results"], made.answer["files"]) == ("v6.1", 3, len(wanted))
+    assert made.answer["is_synthetic"] is True
 
 
 def test_both_divisions_can_be_written_at_once(real_runs: Path, tmp_path: Path) -> None:
@@ -123,18 +137,18 @@ def test_old_rounds_have_measurements_and_compliance_in_folders_of_their_own(rea
     assert log.stat().st_size < 10 * 1024
 
 
-def test_the_system_says_what_is_known_and_its_origins_lie_beside_the_tree(real_runs: Path, tmp_path: Path) -> None:
-    generate(real_runs, tmp_path / "tree")
-    system = read_object(tmp_path / "tree" / "open" / "cTuning" / "systems" / f"{SUT}.json")
+@in_open
+def test_the_system_says_what_is_known_and_its_origins_lie_beside_the_tree(made: Made) -> None:
+    system = read_object(made.company / "systems" / f"{SUT}.json")
     assert {key: system[key] for key in FACTS} == FACTS
     assert system["accelerators_per_node"] == "0"
-    origins = read_object(tmp_path / "tree_facts" / "systems.json")["systems"][SUT]["facts"]
+    origins = read_object(made.tree.with_name("tree_facts") / "systems.json")["systems"][SUT]["facts"]
     assert origins["cooling"] == {"value": "air", "origin": "given with --system"}
 
 
-def test_measurements_come_from_the_run_itself(real_runs: Path, tmp_path: Path) -> None:
-    generate(real_runs, tmp_path / "tree")
-    scenario = tmp_path / "tree" / "open" / "cTuning" / "results" / SUT / "resnet50" / "Offline"
+@in_open
+def test_measurements_come_from_the_run_itself(made: Made, real_runs: Path) -> None:
+    scenario = made.company / "results" / SUT / "resnet50" / "Offline"
     content = read_object(scenario / "measurements.json")
     result = read_object(run_folder(real_runs, "Offline") / "result.json")
     official = ("input_data_types", "retraining", "starting_weights_filename", "weight_data_types")
@@ -147,9 +161,9 @@ def test_measurements_come_from_the_run_itself(real_runs: Path, tmp_path: Path) 
     assert ours["metric"] == result["metric"]
 
 
-def test_the_readme_repeats_the_run_and_says_what_it_is_worth(real_runs: Path, tmp_path: Path) -> None:
-    generate(real_runs, tmp_path / "tree")
-    scenario = tmp_path / "tree" / "open" / "cTuning" / "results" / SUT / "resnet50" / "Offline"
+@in_open
+def test_the_readme_repeats_the_run_and_says_what_it_is_worth(made: Made) -> None:
+    scenario = made.company / "results" / SUT / "resnet50" / "Offline"
     text = (scenario / "README.md").read_text(encoding="utf-8")
     assert "    cm run script --tags=run,mlperf,inference " in text
     assert "**synthetic input, not an MLPerf result**" in text
@@ -158,11 +172,9 @@ def test_the_readme_repeats_the_run_and_says_what_it_is_worth(real_runs: Path, t
     assert "--results_dir" not in text
 
 
-def test_the_calibration_text_of_an_fp32_model_says_that_nothing_was_calibrated(
-    real_runs: Path, tmp_path: Path
-) -> None:
-    generate(real_runs, tmp_path / "tree", **CLOSED)
-    text = (tmp_path / "tree" / "closed" / "cTuning" / "documentation" / "calibration.md").read_text(encoding="utf-8")
+@in_closed
+def test_the_calibration_text_of_an_fp32_model_says_that_nothing_was_calibrated(made: Made) -> None:
+    text = (made.company / "documentation" / "calibration.md").read_text(encoding="utf-8")
     assert "## resnet50" in text
     assert "No calibration: weights are fp32 as a program made them" in text
 
@@ -185,12 +197,12 @@ def test_a_users_name_may_be_a_word_of_the_program(
     assert (tmp_path / "tree" / "open").is_dir()
 
 
-def test_the_story_has_the_lines_of_the_tutorial(real_runs: Path, tmp_path: Path) -> None:
-    told: list[str] = []
-    generate(real_runs, tmp_path / "tree", told)
+@in_open
+def test_the_story_has_the_lines_of_the_tutorial(made: Made, real_runs: Path) -> None:
+    told = made.told
     head = told[: told.index("* MLPerf inference model: resnet50")]
     assert head == [
-        f"* MLPerf inference submission dir: {tmp_path / 'tree'}",
+        f"* MLPerf inference submission dir: {made.tree}",
         f"* MLPerf inference results dir: {real_runs}",
         "* MLPerf inference round: v6.1",
         "* MLPerf inference division: open",
@@ -204,22 +216,22 @@ def test_the_story_has_the_lines_of_the_tutorial(real_runs: Path, tmp_path: Path
     ]
     files = [line.removeprefix(" * ") for line in told if line.startswith(" * ")]
     sources = f"open/cTuning/src/resnet50/{SUT}/"
-    made = listing(tmp_path / "tree")
-    n_sources = sum(name.startswith(sources) for name in made)
-    others = [name for name in made if not name.startswith(sources)]
+    names = listing(made.tree)
+    n_sources = sum(name.startswith(sources) for name in names)
+    others = [name for name in names if not name.startswith(sources)]
     assert sorted(files) == sorted([*others, f"{sources} ({n_sources} files)"])
     assert any("| acc 86.8" in line and "| VALID" in line for line in told)
     assert len([line for line in told if line.startswith("Truncated ")]) == 3
 
 
-def test_accuracy_logs_are_truncated_and_kept_whole_beside_the_tree(real_runs: Path, tmp_path: Path) -> None:
-    made = generate(real_runs, tmp_path / "tree")
-    for row in made["truncated"]:
-        backup, log = Path(row["backup"]), tmp_path / "tree" / row["log"]
-        assert backup == tmp_path / "tree_logs" / row["log"]
+@in_open
+def test_accuracy_logs_are_truncated_and_kept_whole_beside_the_tree(made: Made) -> None:
+    for row in made.answer["truncated"]:
+        backup, log = Path(row["backup"]), made.tree / row["log"]
+        assert backup == made.tree.with_name("tree_logs") / row["log"]
         assert log.stat().st_size <= 10 * 1024 < backup.stat().st_size
         assert f"hash={row['sha256']}" in (log.parent / "accuracy.txt").read_text(encoding="utf-8")
-    assert len(made["truncated"]) == 3
+    assert len(made.answer["truncated"]) == 3
 
 
 def test_truncation_can_be_left_to_later(real_runs: Path, tmp_path: Path) -> None:
@@ -238,11 +250,9 @@ def test_the_packed_tree_names_no_owner(real_runs: Path, tmp_path: Path) -> None
     assert {(entry.uname, entry.gname, entry.uid) for entry in entries} == {("", "", 0)}
 
 
-def test_nothing_of_the_person_and_the_machine_gets_into_the_tree(real_runs: Path, tmp_path: Path) -> None:
-    from crowdperf.kit.privacy import find_leaks_in_folder
-
-    generate(real_runs, tmp_path / "tree", **CLOSED)
-    assert find_leaks_in_folder(tmp_path / "tree", known_here(public=("cTuning",))) == ()
+@in_closed
+def test_nothing_of_the_person_and_the_machine_gets_into_the_tree(made: Made) -> None:
+    assert find_leaks_in_folder(made.tree, known_here(public=("cTuning",))) == ()
 
 
 def test_a_planted_token_or_home_is_refused_before_anything_is_written(real_runs: Path, tmp_path: Path) -> None:
@@ -426,9 +436,9 @@ def test_both_official_checkers_accept_inferred_scenarios(real_runs: Path, tmp_p
     assert verdict(tmp_path / "tree", 3)
 
 
-def test_the_code_folder_holds_a_harness_that_runs(real_runs: Path, tmp_path: Path) -> None:
-    generate(real_runs, tmp_path / "tree")
-    folder = tmp_path / "tree" / "open" / "cTuning" / "src" / "resnet50" / SUT
+@in_open
+def test_the_code_folder_holds_a_harness_that_runs(made: Made, tmp_path: Path) -> None:
+    folder = made.company / "src" / "resnet50" / SUT
     environment = {**os.environ, "PYTHONPATH": str(folder / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
     words = "import crowdperf.harness.runner.user_conf, crowdperf.logs.run_log; print(crowdperf.__file__)"
     done = subprocess.run(
