@@ -92,9 +92,9 @@ def test_a_recipe_with_nothing_gets_no_empty_sections() -> None:
 
 
 def test_recommended_tags_count_only_when_the_recipe_has_them(recipe: Recipe) -> None:
-    assert call_tags(recipe) == "get,model"
+    assert call_tags(recipe.meta, recipe.tags) == "get,model"
     other = recipe._replace(meta={**META, "tags_help": "get modell"})
-    assert call_tags(other) == "get,model,get-model"
+    assert call_tags(other.meta, other.tags) == "get,model,get-model"
 
 
 def test_the_page_holds_the_same_facts(recipe: Recipe) -> None:

@@ -18,7 +18,7 @@ from ..rules.errors import RecipeError, RequestError
 from ..rules.inputs import EVERYWHERE, renamed_line
 from ..rules.query import IndexEntry, RecipeIndex, candidates, further_words, named
 from ..rules.rerun import secret_flags
-from ..rules.schema import is_yes
+from ..rules.schema import Reader, is_yes
 from ..rules.spelling import meant as meant_name
 from .adapter import Home, is_verbose, listing_width, print_lines, show
 from .run import new_engine, parse_query_input, parse_request
@@ -181,10 +181,10 @@ def fitting(i: Mapping[str, Any], home: Home, index: RecipeIndex) -> list[IndexE
 
 def _row(source: RecipeSource, entry: IndexEntry) -> dict[str, Any]:
     """Facts of a recipe; the tag that only repeats its alias is left out."""
-    recipe = source.recipe(entry)
-    tags = call_tags(recipe)
+    meta, _ = source.meta(entry)  # parsing whole recipes took a tenth of the command
+    tags = call_tags(meta, Reader(meta, str(entry.path)).texts("tags"))
     tags = ",".join(tag for tag in tags.split(",") if tag != entry.alias) or tags
-    facts = {"alias": entry.alias, "uid": entry.uid, "tags": tags, "name": summary_of(recipe)}
+    facts = {"alias": entry.alias, "uid": entry.uid, "tags": tags, "name": summary_of(meta, entry.alias)}
     return {**facts, "path": str(entry.path), "repo": entry.repo_alias}
 
 

@@ -215,7 +215,7 @@ def doc_action(i: Mapping[str, Any], home: Home) -> Answer:
             f"--output_dir={i['output_dir']} contains the recipes: {own[0] / 'README.md'} would be overwritten",
             hint="choose another folder, such as --output_dir=docs/recipes",
         )
-    rows = [f"- [{recipe.id.alias}]({recipe.id.alias}/README.md): {summary_of(recipe)}" for recipe in recipes]
+    rows = [f"- [{r.id.alias}]({r.id.alias}/README.md): {summary_of(r.meta, r.id.alias)}" for r in recipes]
     texts = {root / alias / "README.md": page for alias, page in pages.items()}
     texts[root / "list_of_scripts.md"] = "\n".join(["# Recipes", "", *sorted(rows)]) + "\n"
     for path, text in texts.items():

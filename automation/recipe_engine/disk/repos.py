@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate, islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..rules.env import ValueRule
 from ..rules.errors import MetaError, VariationError
@@ -347,14 +347,7 @@ class RecipeSource:
         """
         key = str(entry.path)
         if key not in self._recipes:
-            text, name = self.index.meta(entry)
-            if text:
-                meta = json.loads(text)
-            else:
-                from .metadata import as_json, read_meta
-
-                found = read_meta(entry.path, self._roots)
-                meta, name = as_json(found.values), found.name
+            meta, name = self.meta(entry)
             recipe = parse_recipe(meta, entry.path, entry.repo_path, name)
             root = str(entry.repo_path)
             repo = self._repos.get(root)
@@ -365,6 +358,16 @@ class RecipeSource:
                 recipe = recipe._replace(packages=self._packages[root], **rules)
             self._recipes[key] = recipe
         return self._recipes[key]
+
+    def meta(self, entry: IndexEntry) -> tuple[dict[str, Any], str]:
+        """The metadata of a recipe and the name of its file. Raises MetaError as ``recipe`` does."""
+        text, name = self.index.meta(entry)
+        if text:
+            return json.loads(text), name
+        from .metadata import as_json, read_meta
+
+        found = read_meta(entry.path, self._roots)
+        return as_json(found.values), found.name
 
     @cached_property
     def dependency_names(self) -> frozenset[str]:

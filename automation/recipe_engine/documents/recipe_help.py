@@ -3,7 +3,7 @@
 ``help_lines`` is the text for a terminal, ``readme_text`` the same as a Markdown page, ``help_json`` the facts.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..rules.amounts import size_text
@@ -94,11 +94,11 @@ def groups_of(recipe: Recipe) -> dict[str, list[Variation]]:
     return groups
 
 
-def call_tags(recipe: Recipe) -> str:
-    """The tags to call a recipe by: those it recommends itself, else all of its own."""
-    recommended = str(recipe.meta.get("tags_help") or "").replace('"', "").split()
+def call_tags(meta: Mapping[str, Any], tags: Sequence[str]) -> str:
+    """The tags to call a recipe by: those its metadata recommends, else all of its own ``tags``."""
+    recommended = str(meta.get("tags_help") or "").replace('"', "").split()
     plain = [word.strip(",") for word in recommended if not word.startswith("-")]
-    return ",".join(plain) if plain and set(plain) <= set(recipe.tags) else ",".join(recipe.tags)
+    return ",".join(plain) if plain and set(plain) <= set(tags) else ",".join(tags)
 
 
 def versions_of(recipe: Recipe) -> str:
@@ -162,15 +162,15 @@ def costs_of(recipe: Recipe) -> dict[str, str]:
     return {name: " ".join(str(said[name]).split()) for name in COSTS if said.get(name)}
 
 
-def summary_of(recipe: Recipe) -> str:
-    """What the recipe calls itself, or its alias."""
-    return str(recipe.meta.get("name") or recipe.id.alias).strip()
+def summary_of(meta: Mapping[str, Any], alias: str) -> str:
+    """What the recipe calls itself in its metadata, or its alias."""
+    return str(meta.get("name") or alias).strip()
 
 
 def call_of(recipe: Recipe) -> str:
     """The command that runs a recipe, with placeholders for what may be added."""
-    variation = "[,_VARIATION]" if recipe.variations else ""
-    return f"cm run script --tags={call_tags(recipe)}{variation}" + (" [--INPUT=VALUE]" if inputs_of(recipe) else "")
+    tags = call_tags(recipe.meta, recipe.tags) + ("[,_VARIATION]" if recipe.variations else "")
+    return f"cm run script --tags={tags}" + (" [--INPUT=VALUE]" if inputs_of(recipe) else "")
 
 
 def help_lines(recipe: Recipe) -> list[str]:
@@ -190,7 +190,7 @@ def help_lines(recipe: Recipe) -> list[str]:
     sections["Hardware status"] = str(recipe.meta.get("hardware_status") or "").splitlines()
     sections["Gives"] = [*recipe.layer.new_env_keys, *(f"state {key}" for key in recipe.layer.new_state_keys)]
     lines = [
-        f"{recipe.id.alias}: {summary_of(recipe)}",
+        f"{recipe.id.alias}: {summary_of(recipe.meta, recipe.id.alias)}",
         f"  folder: {recipe.path}",
         f"  result: {'kept in the cache' if recipe.is_cached else 'not cached'}",
     ]
@@ -202,7 +202,7 @@ def help_lines(recipe: Recipe) -> list[str]:
 def readme_text(recipe: Recipe) -> str:
     """A page on the recipe, generated from its metadata."""
     cached = "Its result is kept in the cache." if recipe.is_cached else "It is not cached."
-    blocks = [f"# {recipe.id.alias}", f"{summary_of(recipe)}. {cached}", f"    {call_of(recipe)}"]
+    blocks = [f"# {recipe.id.alias}", f"{summary_of(recipe.meta, recipe.id.alias)}. {cached}", f"    {call_of(recipe)}"]
     rows = ["| `--{}` | {} |".format(item.name, item.text.replace("|", "\\|")) for item in inputs_of(recipe)]
     blocks += ["## Inputs", "\n".join(["| input | meaning |", "|---|---|", *rows])] if rows else []
     groups = groups_of(recipe)
@@ -227,7 +227,7 @@ def help_json(recipe: Recipe) -> dict[str, Any]:
     return {
         "alias": recipe.id.alias,
         "uid": recipe.id.uid,
-        "name": summary_of(recipe),
+        "name": summary_of(recipe.meta, recipe.id.alias),
         "path": str(recipe.path),
         "tags": list(recipe.tags),
         "is_cached": recipe.is_cached,
