@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from harness_support import ENVIRONMENT, Ended, need, request, run_harness
+from harness_support import Ended, environment, need, request, run_harness
 from test_harness_runs import Digits, digits, write_linear_model  # noqa: F401 - a fixture
 
 from crowdperf.harness.base import environment_errors
@@ -268,7 +268,7 @@ def test_a_run_that_is_killed_leaves_no_result_and_the_next_one_works(
     (tmp_path / "run.json").write_text(json.dumps(content))
     process = subprocess.Popen(
         [sys.executable, "-m", "crowdperf.harness", "run.json"],
-        env=ENVIRONMENT,
+        env=environment(),
         cwd=tmp_path,
         stderr=subprocess.DEVNULL,
     )

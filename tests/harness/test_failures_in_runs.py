@@ -8,14 +8,14 @@ from pathlib import Path
 
 import fault_runs
 import pytest
-from harness_support import ENVIRONMENT
+from harness_support import environment
 
 
 @pytest.fixture(scope="module")
 def ended() -> dict[str, tuple[int, str]]:
     done = subprocess.run(
         [sys.executable, str(Path(fault_runs.__file__))],
-        env=ENVIRONMENT, capture_output=True, text=True, timeout=300, check=False,
+        env=environment(), capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

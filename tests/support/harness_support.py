@@ -80,11 +80,10 @@ def copy_harness(folder: Path) -> Path:
     return folder
 
 
-ENVIRONMENT = {
-    **os.environ,
-    "PYTHONPATH": str(SOURCE),
-    "PYTHONDONTWRITEBYTECODE": "1",  # as run.sh has it: a limit on file sizes would cut bytecode off for everyone
-}
+def environment(source: Path = SOURCE) -> dict[str, str]:
+    """Return the environment of a harness process. It leaves no bytecode behind, like run.sh: a limit on file sizes
+    would cut it off for everyone."""
+    return {**os.environ, "PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def run_harness(
@@ -102,7 +101,7 @@ def run_harness(
     run_json.write_text(json.dumps(content))
     done = subprocess.run(
         [sys.executable, "-c", QUICK_HARNESS.format(first=first), *command, str(run_json)],
-        env={**ENVIRONMENT, "PYTHONPATH": str(source)},
+        env=environment(source),
         cwd=folder,
         preexec_fn=before,
         capture_output=True,
