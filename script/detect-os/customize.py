@@ -86,7 +86,7 @@ def _container_kind() -> str:
     except OSError:
         cgroup = ""
     return os_facts.container_kind(
-        marker_files=tuple(path for path in os_facts.CONTAINER_MARKERS if Path(path).exists()),
+        marker_files=tuple(path for path in os_facts.CONTAINER_FILES if Path(path).exists()),
         container_variable=os.environ.get(CONTAINER_VARIABLE, ""),
         init_cgroup=cgroup,
     )

@@ -1,27 +1,11 @@
 """Rules of the recipe detect-os: from the text of system files to CM's env keys. Nothing here reads the system."""
 
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-# Files whose existence says that this is a container: Docker's, Podman's, Apptainer's, systemd-nspawn's.
-# Sources: moby's daemon creates /.dockerenv; podman-run(1) documents /run/.containerenv;
-# https://systemd.io/CONTAINER_INTERFACE documents /run/systemd/container and the variable `container`.
-CONTAINER_MARKERS: Mapping[str, str] = {
-    "/.dockerenv": "docker",
-    "/run/.containerenv": "podman",
-    "/.singularity.d": "apptainer",
-    "/run/systemd/container": "systemd",
-}
-# Words in /proc/1/cgroup (cgroup version 1) that name the container's manager.
-CGROUP_WORDS: Mapping[str, str] = {
-    "kubepods": "kubernetes",
-    "docker": "docker",
-    "libpod": "podman",
-    "containerd": "containerd",
-    "lxc": "lxc",
-}
+from crowdperf.machine.os_files import CONTAINER_FILES, container_by_group, os_release
+
 # Folders the dynamic loader trusts without configuration: ld.so(8), section "DESCRIPTION".
 TRUSTED_LIBRARY_FOLDERS = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")
 # Distribution (ID, else a word of ID_LIKE in os-release) to its package manager.
@@ -63,15 +47,7 @@ class OsIdentity:
 
 def parse_os_release(text: str) -> OsIdentity:
     """The identity in the text of an os-release file (format: os-release(5))."""
-    values: dict[str, str] = {}
-    for line in text.splitlines():
-        key, separator, value = line.strip().partition("=")
-        if not separator or key.startswith("#"):
-            continue
-        try:
-            values[key] = "".join(shlex.split(value)[:1])
-        except ValueError:  # an unbalanced quote: take the text as it is
-            values[key] = value.strip("\"'")
+    values = os_release(text)
     return OsIdentity(
         type="linux",
         flavor=values.get("ID", "linux").lower(),
@@ -125,15 +101,8 @@ def env_of_package_manager(name: str) -> dict[str, str]:
 
 def container_kind(*, marker_files: Sequence[str], container_variable: str, init_cgroup: str) -> str:
     """The kind of container told by marker files that exist, the variable `container` and /proc/1/cgroup; "" = none."""
-    for path in marker_files:
-        if path in CONTAINER_MARKERS:
-            return container_variable or CONTAINER_MARKERS[path]
-    if container_variable:
-        return container_variable
-    for word, kind in CGROUP_WORDS.items():
-        if word in init_cgroup:
-            return kind
-    return ""
+    by_file = next((CONTAINER_FILES[path] for path in marker_files if path in CONTAINER_FILES), "")
+    return container_variable or by_file or container_by_group(init_cgroup)
 
 
 def parse_linker_folders(text: str) -> tuple[str, ...]:

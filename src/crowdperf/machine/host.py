@@ -1,30 +1,14 @@
 """What a machine is: operating system, kernel, container or not, WSL, the vendor's name of it, the cloud it is in.
 
-Sources: os-release(5); /.dockerenv (moby), /run/.containerenv (podman-run(1)), https://systemd.io/CONTAINER_INTERFACE;
-DMI in /sys/class/dmi/id (kernel); Amazon names the instance type as product (EC2 user guide, "Identify EC2 instances");
-Azure's chassis asset tag (Microsoft, "How to identify a VM in Azure").
+Sources: those of os_files.py; DMI in /sys/class/dmi/id (kernel); Amazon names the instance type as product (EC2 user
+guide, "Identify EC2 instances"); Azure's chassis asset tag (Microsoft, "How to identify a VM in Azure").
 """
 
-import re
-import shlex
-from collections.abc import Mapping
 from typing import NamedTuple
 
+from crowdperf.machine.os_files import CONTAINER_FILES, container_by_group, os_release
 from crowdperf.machine.probe import Machine
 
-CONTAINER_FILES: Mapping[str, str] = {
-    "/.dockerenv": "docker",
-    "/run/.containerenv": "podman",
-    "/.singularity.d": "apptainer",
-    "/run/systemd/container": "systemd",
-}
-CGROUP_WORDS: Mapping[str, str] = {
-    "kubepods": "kubernetes",
-    "docker": "docker",
-    "libpod": "podman",
-    "containerd": "containerd",
-    "lxc": "lxc",
-}
 AZURE_ASSET_TAG = "7783-7084-3265-9085-8269-3286-77"
 DMI = "/sys/class/dmi/id"
 
@@ -71,22 +55,10 @@ def look(machine: Machine) -> Host:
     )
 
 
-def os_release(text: str) -> Mapping[str, str]:
-    """The fields of an os-release text, unquoted; lines that are none are left out."""
-    fields: dict[str, str] = {}
-    for name, value in re.findall(r"^([A-Z][A-Z0-9_]*)=(.*)$", text, re.MULTILINE):
-        try:
-            fields[name] = " ".join(shlex.split(value))
-        except ValueError:
-            continue
-    return fields
-
-
 def container(machine: Machine) -> str:
     """The manager of the container that this is, ``other`` when only that is known, empty outside of containers."""
     for path, name in CONTAINER_FILES.items():
         if machine.is_file(path) or machine.is_dir(path):
             return name
-    groups = machine.read_text("/proc/1/cgroup")
-    by_group = next((name for word, name in CGROUP_WORDS.items() if word in groups), "")
+    by_group = container_by_group(machine.read_text("/proc/1/cgroup"))
     return by_group or ("other" if machine.environment.get("container") else "")
