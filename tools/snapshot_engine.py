@@ -343,7 +343,7 @@ def mask(text: str, places: Mapping[str, str]) -> str:
 _MASKS = tuple(
     (re.compile(pattern), word)
     for pattern, word in (
-        (r"\b\d{4}-?\d\d-?\d\d[T _-]\d\d:?\d\d:?\d\d(?:\.\d+)?(?:Z|\+00:00)?", "<time>"),
+        (r"\b\d{4}[-.]?\d\d[-.]?\d\d[T _-]\d\d[:.]?\d\d[:.]?\d\d(?:\.\d+)?(?:Z|\+00:00)?", "<time>"),
         (
             r"\b[0-9a-f]{64}\b|\b[0-9a-f]{40}\b|\b[0-9a-f]{32}\b|\b(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{12,16}\b",
             "<hex>",
