@@ -19,7 +19,7 @@ from urllib.parse import quote, urlsplit
 from crowdperf.call.model_server import body_text, error_text, one_line, packed_words, shown_url
 from crowdperf.harness.backends.endpoint.address import Address
 from crowdperf.harness.backends.endpoint.answers import Collector, LateAnswer, ShapedEvents
-from crowdperf.harness.backends.endpoint.connections import Pool
+from crowdperf.harness.backends.endpoint.connections import Connection, Pool
 from crowdperf.harness.backends.endpoint.faults import CutOff, NotStreamed, Refused, Unfit
 from crowdperf.harness.backends.endpoint.response_reader import Head
 from crowdperf.kit.event_stream import DONE, EventStream
@@ -55,15 +55,16 @@ def parsed(data: bytes) -> Any:
 class Call:
     """One request: its path and body, the collector of its answer, and two callbacks.
 
-    first: called at the first token. last: called once, at the end of the answer. The end of the response may still be
-    on its way. is_streamed: False for a whole answer as one JSON object; `first` is not called then.
+    first: called at the first token. last: called once, at the end of the answer, with its time (time.monotonic()). The
+    end of the response may still be on its way. is_streamed: False for a whole answer as one JSON object; `first` is
+    not called then.
     """
 
     path: str
     body: bytes
     collector: Collector
     first: Callable[[], None]
-    last: Callable[[], None]
+    last: Callable[[float], None]
     timeout_s: float | None = None
     is_streamed: bool = True
 
@@ -75,17 +76,18 @@ class Call:
 
 @dataclass(slots=True, eq=False)
 class Flight:
-    """One request on its way. Times in s of time.monotonic()."""
+    """One request on its way, and the connection that it has. Times in s of time.monotonic()."""
 
     task: asyncio.Task[Any]
     deadline_s: float
+    connection: Connection | None = None
     heard_s: float = field(default_factory=time.monotonic)
     has_begun: bool = False
     why: str = ""
 
-    def heard(self) -> None:
+    def heard(self, at_s: float) -> None:
         """Note that the server sent something."""
-        self.heard_s = time.monotonic()
+        self.heard_s = at_s
         self.has_begun = True
 
     def end(self, why: str) -> None:
@@ -93,6 +95,10 @@ class Flight:
         if not self.why:
             self.why = why
             self.task.cancel()
+
+
+_SOON = 4
+"""The first pieces of a stream, in which its shape is learned (ShapedEvents), are read as they come."""
 
 
 class Arrival:
@@ -104,7 +110,7 @@ class Arrival:
         self.head: Head | None = None
         self.stream: EventStream | None = None
         self.is_answered = False
-        self._client, self._flight, self._call, self._most_bytes = client, flight, call, most_bytes
+        self._client, self.flight, self._call, self._most_bytes = client, flight, call, most_bytes
         self._body = bytearray()
 
     def begin(self, head: Head) -> None:
@@ -121,9 +127,16 @@ class Arrival:
             else:
                 self._most_bytes = _LARGEST_ERROR_BYTES
 
-    def take(self, body: bytes) -> None:
+    @property
+    def is_steady(self) -> bool:
+        """Whether an event stream is under way."""
+        call = self._call if self.stream is not None and not self.is_answered else None
+        return call is not None and call.collector.pieces > _SOON
+
+    def take(self, body: bytes, at_s: float) -> None:
         """Read a part of the body."""
         if self.stream is not None:
+            self.flight.heard(at_s)
             self._take_events(self.stream.feed(body))
             return
         self._body += body
@@ -134,7 +147,6 @@ class Arrival:
 
     def _take_events(self, events: list[Any]) -> None:
         """Hand events to the collector, up to the end of the answer."""
-        self._flight.heard()
         call = self._call
         assert call is not None
         collector = call.collector
@@ -146,17 +158,18 @@ class Arrival:
             if collector.take(event):
                 call.first()
         if collector.pieces > before:
-            collector.arrivals.append(self._flight.heard_s)
+            collector.arrivals.append(self.flight.heard_s)
         if collector.is_done:
             self._finish_stream(call)
 
-    def end(self) -> None:
+    def end(self, at_s: float) -> None:
         """Judge the response."""
         if self.is_answered:
             return
         if self.stream is None:
             self._finish()
             return
+        self.flight.heard(at_s)
         self._take_events(self.stream.end())
         if not self.is_answered and self._call is not None:
             self._finish_stream(self._call)
@@ -171,7 +184,7 @@ class Arrival:
                 f"the server's stream has no events of OpenAI's API, but {stream.ignored} named "
                 f"{one_line(stream.ignored_name)!r}"
             )
-        call.last()
+        call.last(self.flight.heard_s)
         self._finish()
 
     def _finish(self) -> None:
@@ -235,6 +248,8 @@ class Client:
             self.pool.tidy()
             now = time.monotonic()
             for flight in tuple(self.in_flight):
+                if flight.connection is not None and flight.connection.heard_since(now - pause_s):
+                    flight.heard(now)
                 if now > flight.deadline_s:
                     came = "its answer had begun" if flight.has_begun else "no response"
                     flight.end(f"no complete answer within the request timeout ({self.timeout_s:g} s), {came}")
@@ -262,7 +277,7 @@ class Client:
     async def _sent(self, head: bytes, body: bytes, arrival: Arrival, needs_new: bool = False) -> bytes:
         """Send a request and return the body of its response, which `arrival` read. Raises one of FAULTS. needs_new: on
         a new connection."""
-        connection = await self.pool.take(needs_new)
+        connection = arrival.flight.connection = await self.pool.take(needs_new)
         connection.send(b"%s%d\r\n\r\n%s" % (head, len(body), body), arrival)
         try:
             received = await arrival.done
@@ -336,7 +351,7 @@ def _take_whole(body: bytes, call: Call) -> None:
         raise Unfit(f"the server's answer is not a JSON object: {error_text(_text(body))}")
     collector.take(content)
     collector.is_done = True
-    call.last()
+    call.last(time.monotonic())
 
 
 def _text(body: bytes) -> str:

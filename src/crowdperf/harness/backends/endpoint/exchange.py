@@ -1,7 +1,6 @@
 """One request and its answer as it comes: from pieces of a stream to tokens, and whether all of them came."""
 
 import asyncio
-import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 
@@ -109,10 +108,10 @@ class Exchange:
         if len(self._first):
             self.on_first(self._first)
 
-    def _end(self) -> None:
+    def _end(self, at_s: float) -> None:
         """Judge the answer and report it at once if that is quick."""
         collector, reading = self._collector, self._reading
-        self._ended_s = time.monotonic()
+        self._ended_s = at_s
         self._finish = collector.ending(reading.ends_with_done)
         if reading.model is not None and collector.model not in (None, reading.model):
             raise AnswerError(f"the server answered as another model, {collector.model!r}, not {reading.model!r}")

@@ -316,7 +316,7 @@ class Prober:
         body = BodyMaker(form).make(self._question.prompt)
         await self._client.ask(
             Call(
-                path=form.path, body=body, collector=collector, first=lambda: None, last=lambda: None,
+                path=form.path, body=body, collector=collector, first=lambda: None, last=lambda _: None,
                 timeout_s=self._timeout_s, is_streamed=form.is_streamed,
             )
         )  # fmt: skip
