@@ -4,7 +4,7 @@
 
 The tree is the good closed one of the tests (resnet50, four scenarios with compliance tests), whose system is copied.
 --official: tools/submission of a checkout of mlcommons/inference, whose checker gets the same trees in turns. Prints
-medians, and what a further system costs. Exit code 0, or 1 where a checker does not accept a tree.
+medians, and the cost of a further system. Exit code 0, or 1 if a checker does not accept a tree.
 """
 
 import argparse
@@ -33,7 +33,7 @@ def tree_of(folder: Path, systems: int) -> Path:
 
 
 def cost(command: list[str], folder: Path) -> tuple[float, float]:
-    """Return CPU seconds and MB of a checker; ends the program where it does not accept the tree."""
+    """Return CPU seconds and MB of a checker; ends the program if it does not accept the tree."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     with (folder / "log").open("w") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, env=environment, cwd=folder)

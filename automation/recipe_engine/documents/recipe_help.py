@@ -163,7 +163,7 @@ def costs_of(recipe: Recipe) -> dict[str, str]:
 
 
 def summary_of(meta: Mapping[str, Any], alias: str) -> str:
-    """What the recipe calls itself in its metadata, or its alias."""
+    """A recipe's name in its metadata, or its alias."""
     return str(meta.get("name") or alias).strip()
 
 

@@ -50,7 +50,7 @@ class RaggedModel(Model, Protocol):
 
 
 class DeviceModel(Model, Protocol):
-    """What a model of one network may have beside, so that on a GPU only its responses are copied to the host."""
+    """An optional member of models of one network: on a GPU only their responses are then copied to the host."""
 
     def device_post(self, networks: Mapping[str, Infer], inputs: Tensors, to_device: Callable[[str, Any], Any]) -> Any:
         """Return what `predict` returns for the same batch, as torch tensors on the device.

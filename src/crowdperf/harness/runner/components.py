@@ -374,7 +374,7 @@ def _calls(
 
 
 def _responses(networks: Networks, inputs: Tensors) -> Any:
-    """Answer a batch where the network's call ends in the model's `device_post`."""
+    """Answer a batch by the network's call, which ends in the model's `device_post`."""
     (respond,) = networks.values()
     return respond(inputs)
 
