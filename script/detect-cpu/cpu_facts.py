@@ -1,7 +1,6 @@
 """Rules of the recipe detect-cpu: the text of lscpu, /proc/cpuinfo and sysctl to one set of facts and CM's keys."""
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -105,17 +104,6 @@ def _flatten(rows: object) -> Iterator[Mapping[str, object]]:
         if isinstance(row, dict):
             yield row
             yield from _flatten(row.get("children"))
-
-
-def parse_cpuinfo(text: str) -> tuple[Mapping[str, str], ...]:
-    """The blocks of /proc/cpuinfo that describe a processor, each as name -> value."""
-    blocks: list[Mapping[str, str]] = []
-    for part in re.split(r"\n\s*\n", text):
-        pairs = (line.partition(":") for line in part.splitlines())
-        block = {name.strip(): value.strip() for name, colon, value in pairs if colon}
-        if "processor" in block:
-            blocks.append(block)
-    return tuple(blocks)
 
 
 def facts_from_linux(sources: LinuxSources) -> CpuFacts:

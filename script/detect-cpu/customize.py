@@ -9,6 +9,8 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 import functools
 from typing import Any
 
+from crowdperf.machine.cpu import cpuinfo_blocks
+
 from . import cpu_facts, limits, sources
 
 
@@ -41,7 +43,7 @@ def _linux_facts() -> cpu_facts.CpuFacts:
     return cpu_facts.facts_from_linux(
         cpu_facts.LinuxSources(
             lscpu=cpu_facts.parse_lscpu(sources.lscpu_json()),
-            cpuinfo=cpu_facts.parse_cpuinfo(sources.read_text("/proc/cpuinfo")),
+            cpuinfo=cpuinfo_blocks(sources.read_text("/proc/cpuinfo")),
             core_lists=sources.core_cpu_lists(),
             numa_nodes=sources.numa_node_count(),
             cache_bytes=sources.cache_size_bytes(),

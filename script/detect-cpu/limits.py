@@ -6,9 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 UNIT_BYTES: Mapping[str, int] = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
-# A cgroup-v1 memory group without a limit answers with the largest page-aligned 64-bit number
-# (Documentation/admin-guide/cgroup-v1/memory.rst); nothing real is near 2^62 bytes.
-NO_MEMORY_LIMIT_BYTES = 2**62
 # File systems that are disks though their device is not under /dev.
 DISK_FILE_SYSTEMS = ("zfs", "btrfs", "overlay", "bcachefs")
 
@@ -30,12 +27,6 @@ def parse_size_bytes(text: str) -> int:
     return int(found[1]) * UNIT_BYTES[found[2]] if found else 0
 
 
-def parse_meminfo_total_bytes(text: str) -> int:
-    """The memory of the host in bytes from the text of /proc/meminfo, 0 when it is not there."""
-    found = re.search(r"^MemTotal:\s*(\d+) kB", text, re.MULTILINE)
-    return int(found[1]) * 1024 if found else 0
-
-
 def parse_disk_mounts(text: str) -> tuple[str, ...]:
     """The mount points of local disks in the text of /proc/self/mounts."""
     points: list[str] = []
@@ -49,34 +40,6 @@ def parse_disk_mounts(text: str) -> tuple[str, ...]:
         if device.startswith("/dev/") or kind in DISK_FILE_SYSTEMS:
             points.append(re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), point))
     return tuple(points)
-
-
-def parse_cgroup_paths(text: str) -> Mapping[str, str]:
-    """The control group of each controller in the text of /proc/self/cgroup; version 2 has the name ""."""
-    groups: dict[str, str] = {}
-    for line in text.splitlines():
-        parts = line.split(":", 2)
-        if len(parts) == 3:
-            for controller in parts[1].split(","):
-                groups[controller] = parts[2]
-    return groups
-
-
-def parse_cpu_max(text: str) -> float | None:
-    """The number of CPUs that "quota period" (microseconds) allows; None for no limit ("max", -1) or no text."""
-    fields = text.split()
-    if len(fields) != 2 or not all(re.fullmatch(r"\d+", field) for field in fields):
-        return None
-    quota_us, period_us = int(fields[0]), int(fields[1])
-    return quota_us / period_us if quota_us and period_us else None
-
-
-def parse_memory_limit_bytes(text: str) -> int | None:
-    """The limit in bytes that a control group's file states; None for no limit or no text."""
-    stripped = text.strip()
-    if not stripped.isdigit() or int(stripped) >= NO_MEMORY_LIMIT_BYTES:
-        return None
-    return int(stripped)
 
 
 def human_size(size_bytes: int, step: int) -> str:

@@ -10,12 +10,14 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+from crowdperf.machine.cpu import cpu_limit, memory_bytes, memory_limit_bytes
+from crowdperf.machine.probe import Machine
+
 from . import limits
 
 TOOL_TIMEOUT_S = 20
 SYS_CPU = Path("/sys/devices/system/cpu")
 SYS_NODE = Path("/sys/devices/system/node")
-CGROUP_ROOT = Path("/sys/fs/cgroup")
 
 
 def read_text(path: str | Path) -> str:
@@ -77,13 +79,13 @@ def cache_size_bytes() -> Mapping[str, int]:
 
 def capacity() -> limits.Capacity:
     """Memory, disk and the limits of the control group that this process runs in."""
-    cgroup = limits.parse_cgroup_paths(read_text("/proc/self/cgroup"))
+    here = Machine()
     return limits.Capacity(
-        memory_bytes=_memory_bytes(),
+        memory_bytes=memory_bytes(here) or int(sysctl_values().get("hw.memsize", "0") or "0"),
         disk_bytes=_disk_bytes(),
         usable_cpus=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 0,
-        cgroup_cpu_limit=_cgroup_cpu_limit(cgroup),
-        cgroup_memory_limit_bytes=_cgroup_memory_limit_bytes(cgroup),
+        cgroup_cpu_limit=cpu_limit(here),
+        cgroup_memory_limit_bytes=memory_limit_bytes(here) or None,
     )
 
 
@@ -105,11 +107,6 @@ def _output(command: list[str]) -> str:
     return done.stdout if done.returncode == 0 else ""
 
 
-def _memory_bytes() -> int:
-    known = limits.parse_meminfo_total_bytes(read_text("/proc/meminfo"))
-    return known or int(sysctl_values().get("hw.memsize", "0") or "0")
-
-
 def _disk_bytes() -> int:
     """The size of all local disks that are mounted, each device once."""
     total = 0
@@ -124,28 +121,3 @@ def _disk_bytes() -> int:
             seen.add(device)
             total += size.f_blocks * size.f_frsize
     return total
-
-
-def _cgroup_folders(group: str, controller: str = "") -> list[Path]:
-    """The folder of a control group and of all its parents, innermost first."""
-    root = CGROUP_ROOT / controller if controller else CGROUP_ROOT
-    folder = root / group.strip("/")
-    return [folder, *(parent for parent in folder.parents if parent == root or root in parent.parents)]
-
-
-def _cgroup_cpu_limit(groups: Mapping[str, str]) -> float | None:
-    found = [limits.parse_cpu_max(read_text(folder / "cpu.max")) for folder in _cgroup_folders(groups.get("", "/"))]
-    for folder in _cgroup_folders(groups.get("cpu", "/"), "cpu"):
-        quota, period = read_text(folder / "cpu.cfs_quota_us"), read_text(folder / "cpu.cfs_period_us")
-        found.append(limits.parse_cpu_max(f"{quota.strip()} {period.strip()}"))
-    known = [limit for limit in found if limit is not None]
-    return min(known) if known else None
-
-
-def _cgroup_memory_limit_bytes(groups: Mapping[str, str]) -> int | None:
-    texts = [read_text(folder / "memory.max") for folder in _cgroup_folders(groups.get("", "/"))]
-    texts += [
-        read_text(folder / "memory.limit_in_bytes") for folder in _cgroup_folders(groups.get("memory", "/"), "memory")
-    ]
-    known = [limit for limit in map(limits.parse_memory_limit_bytes, texts) if limit is not None]
-    return min(known) if known else None

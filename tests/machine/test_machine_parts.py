@@ -60,6 +60,25 @@ def test_the_memory_limit_of_a_container(tmp_path: Path, path: str, text: str, l
 
 
 @pytest.mark.parametrize(
+    ("files", "cpus"),
+    [
+        ({"cpu.max": "max 100000\n"}, None),
+        ({"cpu.max": "150000 100000\n"}, 1.5),
+        ({"pod/cpu.max": "400000 100000\n", "cpu.max": "250000 100000\n"}, 2.5),
+        ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, None),
+        ({"cpu/jobs/cpu.cfs_quota_us": "800000\n", "cpu/jobs/cpu.cfs_period_us": "100000\n"}, 8.0),
+        ({}, None),
+    ],
+)
+def test_the_cpu_limit_of_a_container_is_quota_by_period(
+    tmp_path: Path, files: dict[str, str], cpus: float | None
+) -> None:
+    groups = {"/proc/self/cgroup": "1:cpu,cpuacct:/jobs\n0::/pod\n"}
+    here = machine(tmp_path, {**groups, **{f"/sys/fs/cgroup/{name}": text for name, text in files.items()}})
+    assert cpu.cpu_limit(here) == cpus
+
+
+@pytest.mark.parametrize(
     ("groups", "folder", "name"),
     [("0::/slurm/job_7/step_0\n", "/sys/fs/cgroup/slurm", "memory.max"),
      ("5:cpu,memory:/slurm/job_7\n", "/sys/fs/cgroup/memory/slurm/job_7", "memory.limit_in_bytes")],

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from recipe_loader import exported, load_module, load_recipe
 
+from crowdperf.machine.cpu import cpuinfo_blocks
+
 cpu_facts = load_module("detect-cpu", "cpu_facts")
 limits = load_module("detect-cpu", "limits")
 sources = load_module("detect-cpu", "sources")
@@ -19,7 +21,7 @@ def facts_of(lscpu: str = "", cpuinfo: str = "", core_lists: tuple[str, ...] = (
     return cpu_facts.facts_from_linux(
         cpu_facts.LinuxSources(
             lscpu=cpu_facts.parse_lscpu((CPU / lscpu).read_text(encoding="utf-8") if lscpu else ""),
-            cpuinfo=cpu_facts.parse_cpuinfo((CPU / cpuinfo).read_text(encoding="utf-8") if cpuinfo else ""),
+            cpuinfo=cpuinfo_blocks((CPU / cpuinfo).read_text(encoding="utf-8") if cpuinfo else ""),
             core_lists=core_lists,
             numa_nodes=0,
             cache_bytes={"L2": 4194304},
@@ -147,21 +149,6 @@ def test_the_values_of_a_mac_are_read_from_sysctl() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "cpus"),
-    [("max 100000\n", None), ("150000 100000\n", 1.5), ("-1 100000", None), ("", None), ("800000 100000", 8.0)],
-)
-def test_a_cpu_limit_is_quota_by_period(text: str, cpus: float | None) -> None:
-    assert limits.parse_cpu_max(text) == cpus
-
-
-@pytest.mark.parametrize(
-    ("text", "size"), [("max\n", None), ("", None), ("1073741824\n", 1073741824), ("9223372036854771712", None)]
-)
-def test_a_memory_limit_near_two_to_63_is_none(text: str, size: int | None) -> None:
-    assert limits.parse_memory_limit_bytes(text) == size
-
-
-@pytest.mark.parametrize(
     ("size", "step", "text"),
     [
         (25276514304, 1000, "25G"),
@@ -181,25 +168,6 @@ def test_only_local_disks_count_as_disks() -> None:
         "/dev/loop1 /snap/core squashfs ro 0 0\npool/data /my\\040data zfs rw 0 0\n"
     )
     assert limits.parse_disk_mounts(mounts) == ("/", "/my data")
-
-
-def test_the_cgroup_of_each_controller_is_found() -> None:
-    text = "4:memory:/a/b\n1:cpu,cpuacct:/c\n0::/d\n"
-    assert limits.parse_cgroup_paths(text) == {"memory": "/a/b", "cpu": "/c", "cpuacct": "/c", "": "/d"}
-
-
-def test_the_smallest_limit_of_a_cgroup_and_its_parents_is_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    inner = tmp_path / "pod" / "container"
-    inner.mkdir(parents=True)
-    (inner / "cpu.max").write_text("400000 100000\n")
-    (inner.parent / "cpu.max").write_text("250000 100000\n")
-    (inner / "memory.max").write_text("max\n")
-    (inner.parent / "memory.max").write_text("2147483648\n")
-    monkeypatch.setattr(sources, "CGROUP_ROOT", tmp_path)
-    assert sources._cgroup_cpu_limit({"": "/pod/container"}) == 2.5
-    assert sources._cgroup_memory_limit_bytes({"": "/pod/container"}) == 2147483648
 
 
 def test_caches_shared_by_several_cpus_are_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

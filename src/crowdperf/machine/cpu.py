@@ -1,7 +1,7 @@
 """Processors, NUMA nodes and memory of a machine: what a system description needs, for this machine and recorded ones.
 
 From ``lscpu`` (util-linux), else ``/proc/cpuinfo``; ``/sys/devices/system/node`` and ``/proc/meminfo`` (kernel
-documentation). Flags, caches and limits on processors are the recipe detect-cpu's.
+documentation). Flags and caches are the recipe detect-cpu's.
 """
 
 import re
@@ -45,7 +45,7 @@ def look(machine: Machine) -> Cpu:
     """Processors, NUMA nodes and memory of a machine."""
     said = machine.run(("lscpu",)).stdout
     fields = one_processor(re.findall(r"^\s*([^:\n]+?):[ \t]*(.*?)[ \t]*$", said, re.MULTILINE))
-    blocks = _blocks(machine.read_text("/proc/cpuinfo"))
+    blocks = cpuinfo_blocks(machine.read_text("/proc/cpuinfo"))
     sockets = _number(fields.get("Socket(s)", "")) or len(
         {one["physical id"] for one in blocks if "physical id" in one}
     )
@@ -116,19 +116,29 @@ def memory_bytes(machine: Machine) -> int:
 
 def memory_limit_bytes(machine: Machine) -> int:
     """The least that the control groups of this process and those above allow (versions 1, 2), in bytes; 0: none."""
-    rows = (line.split(":", 2) for line in machine.read_text("/proc/self/cgroup").splitlines())
-    groups = {name: row[2] for row in rows if len(row) == 3 for name in row[1].split(",")}
-    paths = _files_above(f"{CGROUPS}{groups.get('', '/')}", "memory.max")
-    paths += _files_above(f"{CGROUPS}/memory{groups.get('memory', '/')}", "memory.limit_in_bytes")
-    found = [int(text) for path in paths if (text := machine.read_text(path).strip()).isdigit()]
+    texts = [*_limits(machine, "", "memory.max"), *_limits(machine, "memory", "memory.limit_in_bytes")]
+    found = [int(text) for text in texts if text.isdigit()]
     # version 1 writes the largest page-aligned 64-bit number for "no limit"; nothing real is near 2^62
     return min((limit for limit in found if limit < 2**62), default=0)
 
 
-def _files_above(group: str, name: str) -> list[str]:
-    """The file of this name of a control group, and of each group above it."""
-    folder = PurePosixPath(group)
-    return [str(place / name) for place in (folder, *folder.parents) if place.is_relative_to(CGROUPS)]
+def cpu_limit(machine: Machine) -> float | None:
+    """The least number of CPUs that the control groups of this process and those above allow (versions 1, 2): quota by
+    period; None where there is no limit ("max", -1)."""
+    first = zip(*(_limits(machine, "cpu", f"cpu.cfs_{name}_us") for name in ("quota", "period")), strict=True)
+    pairs = [*(text.split() for text in _limits(machine, "", "cpu.max")), *first]
+    found = [[int(text) for text in pair] for pair in pairs if len(pair) == 2 and all(map(str.isdigit, pair))]
+    return min((quota_us / period_us for quota_us, period_us in found if quota_us and period_us), default=None)
+
+
+def _limits(machine: Machine, controller: str, name: str) -> list[str]:
+    """The texts of this file of the process' control group, and of each group above it; version 2 has no controller."""
+    rows = (line.split(":", 2) for line in machine.read_text("/proc/self/cgroup").splitlines())
+    groups = {one: row[2] for row in rows if len(row) == 3 for one in row[1].split(",")}
+    root = PurePosixPath(CGROUPS, controller)
+    folder = root / groups.get(controller, "/").strip("/")
+    above = (place for place in (folder, *folder.parents) if place.is_relative_to(root))
+    return [machine.read_text(str(place / name)).strip() for place in above]
 
 
 def _nodes(machine: Machine) -> tuple[NumaNode, ...]:
@@ -146,7 +156,8 @@ def _kib(text: str, name: str) -> int:
     return int(found[1]) * KIB if found else 0
 
 
-def _blocks(text: str) -> list[dict[str, str]]:
+def cpuinfo_blocks(text: str) -> list[dict[str, str]]:
+    """The blocks of /proc/cpuinfo that describe a processor, each as name -> value."""
     blocks = [
         {
             name.strip(): value.strip()
