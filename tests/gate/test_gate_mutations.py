@@ -1,6 +1,7 @@
 """The gate refuses every single change of a good tree that an official checker refuses, with the right rule."""
 
 import json
+import re
 
 import pytest
 from changes import JSON_LOG, O_ACC, put
@@ -36,6 +37,7 @@ def test_a_changed_tree_gets_its_rule_and_a_good_one_none(mutation: Mutation, tr
         found = verdict(root)
     rules = refusing_rules(found)
     assert "GATE-001" not in rules
+    assert [one for one in found.findings if re.search(r"\bNone\b", f"{one.found} {one.allowed}")] == []
     if mutation.rule is None:
         assert not is_refused_officially(mutation.name)
         assert (found.is_accepted, rules) == (True, set())

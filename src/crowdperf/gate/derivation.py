@@ -43,7 +43,7 @@ def numbers(log: LogView, *keys: str) -> list[float] | None:
 
 def given(log: LogView, *keys: str) -> str:
     """Return `key = value` of each key, as a finding shows it."""
-    return ", ".join(f"{key} = {str(log.values.get(key))[:60]}" for key in keys)
+    return ", ".join(f"{key} = {str(log.values.get(key, 'missing'))[:60]}" for key in keys)
 
 
 def contradiction(log: LogView, key: str, found: str, allowed: str) -> Violation:

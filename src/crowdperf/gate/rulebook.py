@@ -127,5 +127,5 @@ def log_rule(
 
 def shown(value: object) -> str:
     """Return a value as a finding shows it: as JSON-like text, cut short."""
-    text = repr(value)
+    text = "missing" if value is None else repr(value)
     return text if len(text) <= 160 else f"{text[:157]}..."
