@@ -146,10 +146,10 @@ def test_a_recipe_that_cannot_be_read_stops_nobody_and_is_named_when_it_is_misse
     assert home.run("get,x")["new_env"] == {"CM_X": "1"}
     with pytest.raises(NotFound) as caught:
         home.run("get,broken")
-    assert f"{folder} (" in caught.value.message
+    assert f"cannot be read: {folder}/_cm.json: " in caught.value.message
     with pytest.raises(NotFound) as caught:
         home.run("", artifact="get-broken")
-    assert f"{folder} (" in caught.value.message
+    assert f"cannot be read: {folder}/_cm.json: " in caught.value.message
 
 
 def test_several_recipes_and_nobody_to_ask_is_an_error_with_the_list(

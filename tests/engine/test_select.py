@@ -120,9 +120,12 @@ def test_folders_that_could_not_be_read_are_named_when_nothing_is_found() -> Non
     for asked in ((parse_query("get,z"), ""), (parse_query(""), "get-z")):
         with pytest.raises(NotFound) as caught:
             candidates(*asked, broken)
-        assert f"\n  left out, because it cannot be read: {problem}\n" in caught.value.message
-        assert caught.value.message.endswith("cannot be read: /r/script/old: Permission denied")
+        assert caught.value.message == f"the recipe 'get-z' cannot be read: {problem}"
         assert caught.value.hint == "cm audit script get-z"
+    with pytest.raises(NotFound) as caught:
+        candidates(parse_query("get,zz"), "", broken)
+    assert f"\n  left out, because it cannot be read: {problem}\n" in caught.value.message
+    assert caught.value.message.endswith("cannot be read: /r/script/old: Permission denied")
 
 
 def test_an_unknown_name_is_refused_with_its_look_alikes(index: RecipeIndex) -> None:
@@ -139,20 +142,23 @@ def test_an_unknown_name_that_resembles_none_says_how_to_list_them(index: Recipe
 
 
 @pytest.mark.parametrize(
-    ("tags", "named"),
+    ("tags", "named", "hinted"),
     [
-        ("get,cuda,_cudn", "recipe 'get-cuda' has no variation _cudn (close: _cudnn)"),
-        ("get,cuda,-_cudn", "recipe 'get-cuda' has no variation _cudn (close: _cudnn)"),
-        ("get,cuda,_a,_zzz", "recipe 'get-cuda' has no variation _zzz\n"),
-        ("get,cuda,_arch.", "recipe 'get-cuda' has no variation _arch. (close: _arch.#)"),
-        ("detect,os,_v", "recipe 'detect-os' has no variation _v\n  its variations: none"),
+        ("get,cuda,_cudn", "recipe 'get-cuda' has no variation _cudn (close: _cudnn)", "get,cuda,_cudnn"),
+        ("get,cuda,-_cudn", "recipe 'get-cuda' has no variation _cudn (close: _cudnn)", "get,cuda,-_cudnn"),
+        ("get,cuda,_a,_zzz", "recipe 'get-cuda' has no variation _zzz\n", "get,cuda,_a,_VARIATION"),
+        ("get,cuda,_arch.", "recipe 'get-cuda' has no variation _arch. (close: _arch.#)", "get,cuda,_arch.#"),
+        ("detect,os,_v", "recipe 'detect-os' has no variation _v\n  its variations: none", "detect,os"),
     ],
 )
-def test_a_variation_that_no_candidate_has_is_code_16_and_named(index: RecipeIndex, tags: str, named: str) -> None:
+def test_a_variation_that_no_candidate_has_is_code_16_and_named(
+    index: RecipeIndex, tags: str, named: str, hinted: str
+) -> None:
     with pytest.raises(VariationNotFound) as caught:
         candidates(parse_query(tags), "", index)
     assert named in caught.value.message
     assert caught.value.code == 16
+    assert caught.value.hint == f"cm run script --tags={hinted}"
 
 
 def test_the_variations_that_there_are_are_listed_for_each_candidate(index: RecipeIndex) -> None:

@@ -212,7 +212,8 @@ def test_a_contradiction_is_refused_and_named(variations: dict[str, Any], asked:
     ("variations", "asked", "hint"),
     [
         ({"verbose": {}}, "_verbos", "the nearest are: _verbose"),
-        ({"verbose": {}}, "_zzz", "cm find script shows it"),
+        ({"verbose": {}}, "_zzz", "cm help script get-x"),
+        ({"verbose": {"base": ["zzz"]}}, "_verbose", "cm audit script get-x"),
         (BASED, "_top,-_middle", "drop -_middle from the tags"),
         ({"n.#": {}}, "_n.5,-_n.#", "drop -_n.# from the tags"),
         (GROUPED, "_g1,_g2", "request one of: _g1, _g2"),

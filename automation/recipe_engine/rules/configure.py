@@ -297,9 +297,10 @@ def declared_name(recipe: Recipe, name: str, reason: str = "") -> str:
     dynamic = dynamic_name(name, recipe.variations)
     if dynamic:
         return dynamic
+    action = "help" if reason in ("", ASKED_FOR) else "audit"
     raise VariationError(
         f"recipe '{recipe.id.alias}' has no variation _{name}" + (f" ({reason})" if reason else ""),
-        hint=nearest_hint(name, recipe.variations, "_", "cm find script shows it"),
+        hint=nearest_hint(name, recipe.variations, "_", f"cm {action} script {recipe.id.alias}"),
     )
 
 

@@ -395,10 +395,9 @@ def _no_such_name(alias: str, index: RecipeIndex) -> NotFound:
             f"no recipe of the repository '{repo}' is called '{name}'",
             hint=f"it is in: {', '.join(sorted({entry.repo_alias for entry in elsewhere}))}",
         )
-    return NotFound(
+    return _unreadable([name], index) or NotFound(
         "\n".join([f"no recipe is called '{name}'", *_broken_lines(index)]),
-        hint=_repair([name], index)
-        or nearest_hint(name, [entry.alias for entry in index.entries], otherwise="cm find script lists all recipes"),
+        hint=nearest_hint(name, [entry.alias for entry in index.entries], otherwise="cm find script lists all recipes"),
     )
 
 
@@ -414,6 +413,8 @@ def _other_tags(query: TagQuery, called: Sequence[IndexEntry]) -> NotFound:
 def _no_such_tags(query: TagQuery, index: RecipeIndex) -> NotFound:
     known = index.all_tags
     unknown = [tag for tag in query.all_of if tag not in known]
+    if broken := _unreadable(unknown, index):
+        return broken
     lines = [f"no recipe has all the tags '{query.text}'"]
     for tag in unknown:
         close = nearest(tag, known)
@@ -429,20 +430,27 @@ def _no_such_tags(query: TagQuery, index: RecipeIndex) -> NotFound:
     lines += [f"    {entry.alias}: {','.join(sorted(entry.tags))}" for entry in near]
     best = ",".join(tag for tag in query.all_of if near and tag in near[0].tags)
     hint = f"cm find script --tags={best}" if best else "cm find script lists all recipes"
-    return NotFound("\n".join(lines), hint=_repair(unknown, index) or hint)
+    return NotFound("\n".join(lines), hint=hint)
 
 
 def _broken_lines(index: RecipeIndex) -> list[str]:
-    return [
-        f"  left out, because it cannot be read: {problem if problem.startswith(folder) else f'{folder}: {problem}'}"
+    return [f"  left out, because it cannot be read: {problem}" for problem in _problems(index).values()]
+
+
+def _problems(index: RecipeIndex) -> dict[str, str]:
+    """Why recipes cannot be read, each with its path, by the names of their folders."""
+    return {
+        Path(folder).name: problem if problem.startswith(folder) else f"{folder}: {problem}"
         for folder, problem in index.broken.items()
-    ]
+    }
 
 
-def _repair(words: Sequence[str], index: RecipeIndex) -> str:
-    """The command that checks an unreadable recipe whose folder is called like one of ``words``, or an empty text."""
-    names = [Path(folder).name for folder in index.broken]
-    return next((f"cm audit script {name}" for name in names if any(word in name for word in words)), "")
+def _unreadable(words: Sequence[str], index: RecipeIndex) -> NotFound | None:
+    """The error for an unreadable recipe that has all of ``words`` in the name of its folder; None if there is none."""
+    for name, problem in _problems(index).items():
+        if words and all(f"-{word}-" in f"-{name}-" for word in words):
+            return NotFound(f"the recipe '{name}' cannot be read: {problem}", hint=f"cm audit script {name}")
+    return None
 
 
 def nearest_recipes(tags: Sequence[str], entries: Sequence[IndexEntry], count: int = 3) -> list[IndexEntry]:
@@ -456,9 +464,13 @@ def nearest_recipes(tags: Sequence[str], entries: Sequence[IndexEntry], count: i
 
 
 def _no_such_variation(query: TagQuery, found: Sequence[IndexEntry]) -> VariationNotFound:
-    lines = []
+    lines, offered = [], list[str]()
     for entry in found:
         missing = _undeclared(query, entry)
+        signs = dict.fromkeys(query.excluded_variations, "-")
+        offered = offered or [
+            f"{signs.get(name, '')}_{near}" for name in missing for near in nearest(name, entry.variations, 1)
+        ]
         close = [f"_{near}" for name in missing for near in nearest(name, entry.variations)]
         known = ", ".join("_" + name for name in sorted(entry.variations) if "," not in name) or "none"
         lines.append(
@@ -466,5 +478,8 @@ def _no_such_variation(query: TagQuery, found: Sequence[IndexEntry]) -> Variatio
             + (f" (close: {', '.join(dict.fromkeys(close))})" if close else "")
             + f"\n  its variations: {known}"
         )
-    tags = ",".join(query.all_of or sorted(found[0].tags))
-    return VariationNotFound("\n".join(lines), hint=f"cm run script --tags={tags},_VARIATION")
+    if not offered and any(entry.variations for entry in found):
+        offered = ["_VARIATION"]
+    kept = [f"_{name}" for name in query.variations if all(entry.declares(name) for entry in found)]
+    words = ",".join([*(query.all_of or sorted(found[0].tags)), *kept, *offered])
+    return VariationNotFound("\n".join(lines), hint=f"cm run script --tags={words}")
