@@ -29,7 +29,7 @@ def _joined(*parts: tuple[object, str]) -> str:
 
 
 class HelpInput(NamedTuple):
-    """One input: what it means, its default, the values allowed (empty: any), and the env key that it sets."""
+    """One input: its meaning, its default, the values allowed (empty: any), and the env key that it sets."""
 
     name: str
     description: str = ""
