@@ -124,7 +124,7 @@ def memory_limit_bytes(machine: Machine) -> int:
 
 def cpu_limit(machine: Machine) -> float | None:
     """The least number of CPUs that the control groups of this process and those above allow (versions 1, 2): quota by
-    period; None where there is no limit ("max", -1)."""
+    period; None without a limit ("max", -1)."""
     first = zip(*(_limits(machine, "cpu", f"cpu.cfs_{name}_us") for name in ("quota", "period")), strict=True)
     pairs = [*(text.split() for text in _limits(machine, "", "cpu.max")), *first]
     found = [[int(text) for text in pair] for pair in pairs if len(pair) == 2 and all(map(str.isdigit, pair))]

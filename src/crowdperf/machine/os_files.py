@@ -34,5 +34,5 @@ def os_release(text: str) -> Mapping[str, str]:
 
 
 def container_by_group(groups: str) -> str:
-    """The manager of a container by the words of /proc/1/cgroup (cgroup version 1), empty where none is in it."""
+    """The manager of a container by the words of /proc/1/cgroup (cgroup version 1), or empty."""
     return next((name for word, name in CGROUP_WORDS.items() if word in groups), "")
