@@ -24,10 +24,10 @@ def _row(item: HelpInput) -> str:
         values = f"comma list of {values}"
     notes = [
         item.description.rstrip("."),
-        f"only with --{' or --'.join(item.only_with)}" if item.only_with else "",
-        f"together with --{' and --'.join(item.together_with)}" if item.together_with else "",
+        f"Only with --{' or --'.join(item.only_with)}" if item.only_with else "",
+        f"Together with --{' and --'.join(item.together_with)}" if item.together_with else "",
         f"Also {', '.join(f'`--{alias}`' for alias in item.aliases)}" if item.aliases else "",
-        f"only with _{item.variation}" if item.variation else "",
+        f"Only with _{item.variation}" if item.variation else "",
     ]
     default = f"`{item.default}`" if item.default else ""
     cells = [f"`--{item.name}`", values, default, ". ".join(filter(None, notes))]

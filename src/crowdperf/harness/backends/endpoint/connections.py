@@ -105,7 +105,7 @@ _LARGEST_REST_BYTES = 64 << 10
 AFTER_ANSWER_S = 5.0
 """A response that stays open for this time after its answer is closed, whatever still comes."""
 _WHOLE_EVENTS, _LAST_EVENT = b"\n\n\r\n", b"[DONE]"
-"""The end of a chunk with whole events, as nearly all servers send them, and what their last one holds."""
+"""The end of a chunk with whole events, as nearly all servers send them, and the text of the last one."""
 _MOST_PUT_OFF, _LARGEST_PUT_OFF_BYTES = 32, 4 << 10
 """Reading 32 of them keeps the loop busy for some 0.2 ms: this project's choice."""
 
@@ -198,13 +198,13 @@ class Connection(asyncio.Protocol):
         self._read(data, now_s)
 
     def heard_since(self, since_s: float) -> bool:
-        """Whether a part was noted since then. Reads what was noted if not."""
+        """Whether a part was noted since then. Reads the noted parts if not."""
         if self._put_off and self._put_off[-1][0] < since_s:
             self.catch_up()
         return bool(self._put_off)
 
     def catch_up(self) -> None:
-        """Read what was noted."""
+        """Read the noted parts."""
         noted, self._put_off = self._put_off, []
         for at_s, data in noted:
             self._read(data, at_s)
