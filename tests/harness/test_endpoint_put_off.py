@@ -53,7 +53,8 @@ def told(reads: list[bytes], *, is_lost: bool = False, checked_at: int | None = 
         flight = Flight(loop.create_task(asyncio.sleep(0)), 60.0)
         arrival = Arrival(client, flight, call.most_bytes, call)
         connection = Connection(client.pool)
-        sent = SimpleNamespace(write=lambda _: None, abort=lambda: None, is_closing=lambda: False)
+        aborts = list[bool]()
+        sent = SimpleNamespace(write=lambda _: None, abort=lambda: aborts.append(True), is_closing=lambda: bool(aborts))
         connection.connection_made(sent)  # type: ignore[arg-type]
         connection.send(b"", arrival)
         for place, part in enumerate(reads, start=1):
@@ -68,7 +69,8 @@ def told(reads: list[bytes], *, is_lost: bool = False, checked_at: int | None = 
             if is_lost:
                 connection.connection_lost(None)
         error = arrival.done.exception() if arrival.done.done() else None
-        return {**asdict(collector), "ends": ends, "error": repr(error), "is_done": arrival.done.done()}
+        is_done = arrival.done.done()
+        return {**asdict(collector), "ends": ends, "error": repr(error), "is_done": is_done, "is_closed": bool(aborts)}
 
     return asyncio.run(story())
 
@@ -99,6 +101,7 @@ CASES: dict[str, Callable[[], dict[str, Any]]] = {
     "until the connection ends": lambda: told(
         [ENDS_WITH_CLOSE, *(event(one) for one in range(20)), FINISH, DONE], is_lost=True
     ),
+    "unasked parts behind the answer": lambda: told([HEAD, *words(20), chunk(FINISH), END, *words(2)]),
     "not HTTP behind the head": lambda: told([HEAD, *words(20), b"what\n\n\r\n", END]),
 }
 

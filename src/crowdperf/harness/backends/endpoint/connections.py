@@ -224,7 +224,7 @@ class Connection(asyncio.Protocol):
                 reception.begin(reader.head)
             if body:
                 reception.take(body, at_s)
-                self._can_put_off = reception.is_steady and data.endswith(_WHOLE_EVENTS)
+            self._can_put_off = reception.is_steady and not reader.is_complete and data.endswith(_WHOLE_EVENTS)
             if reader.is_complete:
                 self._reception = None
                 if not reader.is_tunnel:
