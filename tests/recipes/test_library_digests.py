@@ -3,12 +3,13 @@
 import re
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 
 import pytest
 from helpers import CHECKOUT, TemporaryHome
-from recipe_engine.disk.digests import TICK_NS, declared_modules
+from recipe_engine.disk.digests import TICK_NS, Used, declared_modules
 from recipe_engine.disk.repos import RecipeSource, RepoInfo
 from recipe_engine.rules.configure import resolve_variations
 from recipe_engine.rules.model import Recipe
@@ -37,15 +38,30 @@ class Checkout:
     def source(self) -> RecipeSource:
         return RecipeSource([RepoInfo(self.root, "crowdperf", "49f3fd96f011aa42", python="src")], self._index_folder)
 
-    def digests(self) -> dict[str, str]:
-        """The digest of each query of QUERIES, by its text."""
-        source, found = self.source(), {}
+    def used(self, source: RecipeSource) -> Iterator[tuple[str, Recipe, Used]]:
+        """What each recipe and query of QUERIES uses, with its text and its recipe."""
         recipes = {entry.alias: source.recipe(entry) for entry in source.index.entries}
         for query in [*self.aliases, *QUERIES]:
             alias, *asked = query.split(",")
-            variations = resolved(recipes[alias], asked)
-            found[query] = source.digest(recipes[alias], source.used(recipes[alias], variations).digest)
-        return found
+            yield query, recipes[alias], source.used(recipes[alias], resolved(recipes[alias], asked))
+
+    @cached_property
+    def files(self) -> dict[str, frozenset[str]]:
+        """The files of the packages that each query uses."""
+        prefix = f"{PACKAGE}/"
+        return {
+            query: frozenset(path.removeprefix(prefix) for path in library.paths)
+            for query, _, library in self.used(self.source())
+        }
+
+    def users(self, path: str) -> set[str]:
+        """The queries that use a file."""
+        return {query for query, paths in self.files.items() if path in paths}
+
+    def digests(self) -> dict[str, str]:
+        """The digest of each query, by its text."""
+        source = self.source()
+        return {query: source.digest(recipe, library.digest) for query, recipe, library in self.used(source)}
 
     def differing(self, path: str, text: str) -> set[str]:
         """The queries whose digests change when the text is added to a file."""
@@ -88,7 +104,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
 
 
 @pytest.mark.parametrize(
-    ("edited", "changed", "same"),
+    ("file", "used_by", "others"),
     [
         (  # the kit, which nearly everything stands on
             "kit/whole_file.py",
@@ -169,12 +185,21 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
         ("benchmarks/unet3d_brats/page.md", [], [APP, "get-ml-model-3d-unet,_brats"]),  # documentation
     ],
 )  # fmt: skip
-def test_a_comment_changes_the_digests_of_the_recipes_that_use_the_file(
-    checkout: Checkout, edited: str, changed: Sequence[str], same: Sequence[str]
+def test_a_file_is_used_by_the_recipes_that_import_it_or_declare_it(
+    checkout: Checkout, file: str, used_by: Sequence[str], others: Sequence[str]
 ) -> None:
-    differing = checkout.differing(edited, "# a comment\n")
-    assert set(changed) - differing == set(), "must have changed"
-    assert set(same) & differing == set(), "must not have changed"
+    assert set(used_by) - checkout.users(file) == set(), "must use it"
+    assert set(others) & checkout.users(file) == set(), "must not use it"
+
+
+@pytest.mark.parametrize(
+    "edited",
+    ["kit/whole_file.py", "harness/backends/openvino/backend.py", "benchmarks/bert/network.py", "data/answers.py"],
+)
+def test_a_comment_changes_the_digests_of_those_that_use_the_file_and_of_no_other(
+    checkout: Checkout, edited: str
+) -> None:
+    assert checkout.differing(edited, "# a comment\n") == checkout.users(edited) != set()
 
 
 def test_a_file_that_no_recipe_uses_changes_no_digest(checkout: Checkout) -> None:
