@@ -91,7 +91,8 @@ def titles_of(folder: Path, below: str) -> list[dict[str, str]]:
 
 def _category_of(recipe: str) -> str:
     """The `category` of a recipe, or of the one that its `_base` names."""
-    meta = yaml.safe_load((CHECKOUT / "script" / recipe / "_cm.yaml").read_text(encoding="utf-8"))
+    text = (CHECKOUT / "script" / recipe / "_cm.yaml").read_text(encoding="utf-8")
+    meta = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # in C where there is any: ten times as quick
     found: str | None = meta.get("category")
     return found or _category_of(meta["_base"].partition("::")[2])
 
