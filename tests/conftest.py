@@ -64,7 +64,6 @@ def pytest_collection() -> Iterator[None]:
         return (yield)
     finally:
         gc.enable()
-        gc.collect()
         gc.freeze()
         sys.dont_write_bytecode = leaves_no_bytecode
 

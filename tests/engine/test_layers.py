@@ -1,6 +1,7 @@
 """The cut of the engine: who may import whom, who may touch the world, and how big things may get."""
 
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -14,7 +15,6 @@ import recipe_engine
 ENGINE = Path(recipe_engine.__file__).parent
 MODULES = {f"{path.parent.name}.{path.stem}": path for path in sorted(ENGINE.glob("*/*.py")) if path.stem != "__init__"}
 """Every module by ``package.module``."""
-TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in MODULES.items()}
 
 MODULE_LINES = 500
 """A reader meets an idea once, in one file: one module of this length rather than three that call each other."""
@@ -99,6 +99,12 @@ PROCESS_CALL = re.compile(r"system$|popen$|fork|exec|spawn|posix_spawn")
 EFFECT_CALLS = frozenset(["eval", "exec", "input", "open", "print"])
 
 
+@functools.cache
+def trees() -> dict[str, ast.Module]:
+    """Every module, parsed."""
+    return {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in MODULES.items()}
+
+
 def listed_packages() -> dict[str, bool]:
     """The packages in order, and whether each is pure, as the docstring of the engine lists them."""
     rows = re.findall(r"^- (pure|with effects): (.+)$", recipe_engine.__doc__ or "", re.MULTILINE)
@@ -160,9 +166,6 @@ def functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef | ast.Asy
     return below(tree, "")
 
 
-ALL_FUNCTIONS = {f"{module}.{name}": node for module, tree in TREES.items() for name, node in functions(tree)}
-
-
 def length(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     """The lines of a function with its docstring, without its decorators."""
     assert node.end_lineno is not None
@@ -184,7 +187,7 @@ def test_every_package_and_module_is_listed_and_nothing_else_is() -> None:
 def test_a_module_imports_only_lower_packages_and_modules_listed_before_it() -> None:
     breaches = [
         f"{module}:{line} imports {other}, which is not below it"
-        for module, tree in TREES.items()
+        for module, tree in trees().items()
         for other, line in engine_imports(tree, module.partition(".")[0])
         if LAYERS[other] >= LAYERS[module]
     ]
@@ -196,7 +199,7 @@ def imports_of(modules: Iterable[str], is_wrong: Callable[[str], bool]) -> list[
     return [
         f"{module}:{line} imports {other}"
         for module in modules
-        for other, line in outside_imports(TREES[module])
+        for other, line in outside_imports(trees()[module])
         if is_wrong(other)
     ]
 
@@ -217,7 +220,7 @@ def test_a_pure_module_imports_nothing_that_reaches_the_world() -> None:
 def test_a_pure_module_uses_paths_without_looking_at_the_disk() -> None:
     breaches = []
     for module in PURE:
-        for node in ast.walk(TREES[module]):
+        for node in ast.walk(trees()[module]):
             if isinstance(node, ast.Call):
                 called = node.func
                 if isinstance(called, ast.Attribute) and called.attr in PATH_EFFECTS:
@@ -231,7 +234,7 @@ def test_only_one_module_starts_processes() -> None:
     others = sorted(set(MODULES) - {"running.process"})
     starters = imports_of(others, ("subprocess", "multiprocessing", "asyncio", "pty").__contains__)
     for module in others:
-        for node in ast.walk(TREES[module]):
+        for node in ast.walk(trees()[module]):
             if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "os" and PROCESS_CALL.match(node.attr):
                 starters.append(f"{module}:{node.lineno} uses os.{node.attr}")
     assert starters == []
@@ -246,9 +249,10 @@ def test_a_module_is_short_enough_to_read_and_a_function_is_short_and_takes_few_
     """Every exception still needs to be one, and has a reason."""
     lines = {module: len(path.read_text(encoding="utf-8").splitlines()) for module, path in MODULES.items()}
     assert beyond(lines, MODULE_LINES).keys() == TOO_LONG_MODULES.keys()
-    lengths = {name: length(node) for name, node in ALL_FUNCTIONS.items()}
+    found = {f"{module}.{name}": node for module, tree in trees().items() for name, node in functions(tree)}
+    lengths = {name: length(node) for name, node in found.items()}
     assert beyond(lengths, FUNCTION_LINES).keys() == TOO_LONG_FUNCTIONS.keys()
-    counts = {name: argument_count(node) for name, node in ALL_FUNCTIONS.items()}
+    counts = {name: argument_count(node) for name, node in found.items()}
     assert beyond(counts, ARGUMENTS).keys() == TOO_MANY_ARGUMENTS.keys()
     assert all((*TOO_LONG_MODULES.values(), *TOO_LONG_FUNCTIONS.values(), *TOO_MANY_ARGUMENTS.values()))
 
