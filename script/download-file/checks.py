@@ -1,13 +1,13 @@
 """Checksums of the recipe download-file: what is expected of a file, and whether it has it."""
 
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from crowdperf.kit.whole_file import file_digest
+
 DIGITS: Mapping[str, int] = {"sha256": 64, "md5": 32}
-BLOCK_BYTES = 1024 * 1024
 
 
 class ChecksumError(Exception):
@@ -30,19 +30,10 @@ def parse(algorithm: str, text: str) -> Checksum:
     return Checksum(algorithm=algorithm, value=value)
 
 
-def digest(path: Path, algorithm: str) -> str:
-    """The checksum of a file, in hexadecimal digits."""
-    hasher = hashlib.new(algorithm, usedforsecurity=False)
-    with path.open("rb") as file:
-        while block := file.read(BLOCK_BYTES):
-            hasher.update(block)
-    return hasher.hexdigest()
-
-
 def verify(path: Path, expected: Sequence[Checksum]) -> None:
     """Raises ChecksumError, naming both values, when the file lacks one of the checksums."""
     for checksum in expected:
-        found = digest(path, checksum.algorithm)
+        found = file_digest(path, checksum.algorithm)
         if found != checksum.value:
             size = path.stat().st_size
             raise ChecksumError(

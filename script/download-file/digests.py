@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from crowdperf.kit.whole_file import file_sha256
+
 from . import checks, inputs
 
 RECORD_FILE = "downloads.json"
@@ -28,7 +30,7 @@ def record(path: Path, asked: inputs.FileRequest, folder: Path) -> dict[str, Any
     row = {
         "url": inputs.mask_secrets(asked.urls[0]) if asked.urls else "",
         "size_bytes": path.stat().st_size,
-        "sha256": given.get("sha256") or checks.digest(path, "sha256"),
+        "sha256": given.get("sha256") or file_sha256(path),
         "checked": next(iter(given), ""),
     }
     _warn(path.name, row)

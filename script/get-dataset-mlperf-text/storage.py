@@ -3,13 +3,12 @@
     python3 storage.py --metadata https://.../metadata/NAME.uri --output_dir FOLDER
 
 NAME.uri holds the address of a folder, NAME.md5 the checksum and name of each file in it (mlc-r2-downloader.sh of
-mlcommons/r2-downloader, 028026a5). A file that is there with its checksum is not fetched again. Where the storage asks
-for a login, which is for people with a browser, the call ends and says how to get the files. Needs the standard library
-alone.
+mlcommons/r2-downloader, 028026a5). Existing files with the right checksum are not fetched again. If it requires
+a login, which needs a browser, the command ends and reports how to get the files. Needs crowdperf.kit and the standard
+library.
 """
 
 import argparse
-import hashlib
 import os
 import re
 import sys
@@ -18,6 +17,8 @@ import urllib.request
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
+
+from crowdperf.kit.whole_file import file_digest
 
 TIMEOUT_S = 60
 _LONGEST_LIST_BYTES = 1_000_000
@@ -74,14 +75,6 @@ def files_of(listing: str, address: str) -> list[tuple[str, str]]:
     return found
 
 
-def _md5(path: Path) -> str:
-    digest = hashlib.md5(usedforsecurity=False)
-    with path.open("rb") as file:
-        while block := file.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
-
-
 def _fetch_file(address: str, path: Path, checksum: str) -> None:
     """Fetch one file whole, or raise StorageError."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -92,7 +85,7 @@ def _fetch_file(address: str, path: Path, checksum: str) -> None:
                 file.write(block)
         except (OSError, ValueError) as error:
             raise StorageError(f"{address} broke off after {file.tell():,} bytes: {error}") from error
-    found = _md5(unfinished)
+    found = file_digest(unfinished, "md5")
     if found != checksum:
         raise StorageError(f"{address} has the MD5 {found}, published is {checksum}")
     os.replace(unfinished, path)
@@ -107,7 +100,7 @@ def fetch(metadata: str, folder: Path) -> list[Path]:
     fetched = []
     for checksum, name in files_of(_text(listing), listing):
         path = folder / name
-        if not (path.is_file() and _md5(path) == checksum):
+        if not (path.is_file() and file_digest(path, "md5") == checksum):
             print(f"fetching {base}/{name}", flush=True)
             _fetch_file(f"{base}/{name}", path, checksum)
         fetched.append(path)

@@ -108,8 +108,8 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     [
         (  # the kit, which nearly everything stands on
             "kit/whole_file.py",
-            [APP, "run-mlperf-inference", "get-ml-model-rnnt", "check-mlperf-submission", "share-mlperf-result"],
-            ["get-python3", "download-file", "detect-os"],
+            [APP, "run-mlperf-inference", "get-ml-model-rnnt", "check-mlperf-submission", "download-file"],
+            ["get-python3", "extract-file", "detect-os"],
         ),
         ("data/answers.py", ["get-dataset-librispeech", "get-dataset-imagenet-val"], [APP, "detect-cpu"]),
         ("data/datasets.py", ["get-dataset-coco", "get-dataset-igbh"], [APP, "get-dataset-smollm2"]),

@@ -4,18 +4,17 @@ It is unpacked by the recipe extract,file, which refuses members that could touc
 Nothing here writes anything.
 """
 
-import hashlib
 import re
 from pathlib import Path
 from typing import NamedTuple
 
+from crowdperf.kit.whole_file import file_sha256
 from crowdperf.machine import toolkits, versions
 from crowdperf.machine.nvidia_libraries import discovery
 from crowdperf.machine.nvidia_libraries.kinds import CUDNN, TENSORRT, Kind
 from crowdperf.machine.nvidia_libraries.request import Request, RequestError
 from crowdperf.machine.probe import Machine
 
-BLOCK_BYTES = 4 * 1024 * 1024
 BOMB_RATIO = 20
 """NVIDIA's archives unpack to two to four times their size; a bomb to a thousand times."""
 SMALLEST_LIMIT_BYTES = 1024**3
@@ -105,16 +104,12 @@ def before(asked: Request, kind: Kind, machine: Machine) -> Archive:
 
 def sha256(asked: Request) -> str:
     """The SHA-256 of the archive; raises RequestError when it is not the one expected or cannot be read."""
-    digest = hashlib.sha256()
     try:
-        with open(asked.tar_file, "rb") as file:
-            while block := file.read(BLOCK_BYTES):
-                digest.update(block)
+        found = file_sha256(Path(asked.tar_file))
     except OSError as error:
         raise RequestError(
             f"{asked.tar_file} cannot be read ({error.strerror}).\n  hint: check its permissions"
         ) from error
-    found = digest.hexdigest()
     if asked.sha256 and found != asked.sha256:
         raise RequestError(
             f"the SHA-256 of {asked.tar_file} is {found}, expected is {asked.sha256}.\n  hint: download it again"
