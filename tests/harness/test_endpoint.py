@@ -318,6 +318,12 @@ def test_a_server_that_is_believed_counts_the_tokens_of_its_answers(server: tupl
         assert engine.record()["token_counts"]["value"] == "the server's usage.completion_tokens"  # type: ignore[call-overload,index]
 
 
+def test_a_believed_server_whose_count_is_too_low_is_told_so_and_of_no_tokenizer(server: tuple[Stub, str]) -> None:
+    with pytest.raises(HarnessError, match=r"its count is wrong \(usage\.completion_tokens\)") as caught:
+        open_engine(replace(asked(f"{server[1]}/ids=0,few=-7/v1", None), is_server_believed=True))
+    assert caught.value.hint == "check the server's limit on tokens, and its usage.completion_tokens"
+
+
 def test_without_token_ids_and_tokenizer_nothing_can_be_counted(server: tuple[Stub, str], tmp_path: Path) -> None:
     with pytest.raises(HarnessError, match=r"the model has no tokenizer\.json"):
         open_engine(asked(f"{server[1]}/ids=0,e/v1", tmp_path))

@@ -132,7 +132,10 @@ def refusal_hint(status: int, root: str, variable: str | None, location: str | N
         return f"give the redirect target, including /v1: --endpoint={target.removesuffix(call)}"
     if status == 429:
         return "wait, or raise the server's limit on requests"
-    return "wait until the server has loaded its model, and check the server's log"
+    if status == 402:
+        return "pay for more requests, or use another key: --endpoint_key_variable=NAME"
+    waited = "wait until the server has loaded its model, and " if status >= 500 or status == 408 else ""
+    return f"{waited}check the server's log"
 
 
 def listed_models(content: Any) -> list[dict[str, Any]]:

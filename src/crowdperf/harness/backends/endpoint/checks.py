@@ -97,7 +97,9 @@ def _check_count(answer: Collector, form: Form, vocabulary: Tokenizer | None) ->
         made = counted(answer, tokens).tokens + unsent(answer)
         require_length(answer.ending(needs_done=False), made, form.max_tokens)
     except AnswerError as error:
-        hint = "serve the benchmark's own model folder with its tokenizer, for your own prompts omit --tokenizer"
+        hint = "check the server's limit on tokens, and its usage.completion_tokens"
+        if vocabulary is not None:
+            hint = "serve the benchmark's own model folder with its tokenizer, for your own prompts omit --tokenizer"
         raise probe_error("for tokens and their text", str(error), hint) from None
 
 

@@ -20,6 +20,7 @@ from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.text.engine import SERVER_HINT, Answer, Listener, Request, Tokens
 from crowdperf.harness.text.tokenizer import Tokenizer
 from crowdperf.logs.run_log import Json
+from crowdperf.rules.names import counted
 
 HOPELESS = 100
 """After so many requests in a row without an answer the server is given up: this project's choice."""
@@ -180,8 +181,10 @@ class Conversations:
                 if not _is_to_retry(error):
                     raise
                 if wait_s >= deadline_s - time.monotonic():
-                    text = f"{words(error, self._client.address)}, sent {tries + 1} times within the request timeout"
-                    raise AnswerError(f"{text} ({self._settings.timeout_s:g} s)", kind_of(error)) from None
+                    sent = (
+                        f"sent {counted(tries + 1, 'time')} within the request timeout ({self._settings.timeout_s:g} s)"
+                    )
+                    raise AnswerError(f"{words(error, self._client.address)}, {sent}", kind_of(error)) from None
                 status = str(error.status)
             tries += 1
             self.counts.retried += 1

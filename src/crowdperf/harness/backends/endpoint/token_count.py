@@ -34,7 +34,7 @@ def tolerance(tokens: int) -> int:
 
 
 def unsent(answer: Collector) -> int:
-    """Return how many of the tokens that a server reports it did not send: those of thoughts that it keeps back
+    """Return the number of reported tokens that the server did not send: of thoughts that it keeps back
     (usage.completion_tokens_details.reasoning_tokens)."""
     said, thought = answer.usage.completion_tokens or 0, answer.usage.reasoning_tokens or 0
     is_sent = answer.has_reasoning or bool(answer.ids) or answer.pieces > said - thought
@@ -42,7 +42,7 @@ def unsent(answer: Collector) -> int:
 
 
 def count_of(answer: Collector) -> int:
-    """Return how many tokens of an answer came by what the server says: those that it reports, else the pieces."""
+    """Return the number of tokens of an answer that arrived: as the server reports it, else that of the pieces."""
     said = answer.usage.completion_tokens
     return answer.pieces if said is None else said - unsent(answer)
 
@@ -78,7 +78,7 @@ def require_length(finish: Finish, tokens: int, most: int) -> None:
     if finish is Finish.LENGTH and tokens < most - tolerance(most):
         raise AnswerError(
             f"the server stopped at its length limit (finish_reason length) after {tokens} of the {most} requested "
-            "tokens: its own limit is lower"
+            "tokens: its own limit is lower, or its count is wrong (usage.completion_tokens)"
         )
 
 
