@@ -47,7 +47,7 @@ def hint_of(i: Mapping[str, Any]) -> str:
 
 
 class RecipeFailed(Exception):
-    """A recipe below failed; `answer` is what it said."""
+    """A recipe below failed with `answer`."""
 
     def __init__(self, answer: dict[str, Any]) -> None:
         super().__init__(str(answer.get("error", "")))
@@ -151,7 +151,7 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
 
 
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
-    """CM hook: the whole call. Error with every problem at once, or with what the gate found."""
+    """CM hook: the whole call. Error with every problem at once, or with the findings of the gate."""
     env, state = i["env"], i["state"]
     try:
         wanted = request.read_request(i["values"], env)
