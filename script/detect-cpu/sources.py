@@ -5,8 +5,6 @@ Every function gives "" or 0 or () where a source is missing; what to make of th
 
 import os
 import platform
-import shutil
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,17 +13,13 @@ from crowdperf.machine.probe import Machine
 
 from . import limits
 
-TOOL_TIMEOUT_S = 20
 SYS_CPU = Path("/sys/devices/system/cpu")
 SYS_NODE = Path("/sys/devices/system/node")
 
 
 def read_text(path: str | Path) -> str:
     """The text of a file, "" when it cannot be read."""
-    try:
-        return Path(path).read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
+    return Machine().read_text(str(path))
 
 
 def machine() -> str:
@@ -90,21 +84,8 @@ def capacity() -> limits.Capacity:
 
 
 def _output(command: list[str]) -> str:
-    if not shutil.which(command[0]):
-        return ""
-    try:
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=TOOL_TIMEOUT_S,
-            check=False,
-            env={**os.environ, "LC_ALL": "C"},
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout if done.returncode == 0 else ""
+    ran = Machine().run(command)
+    return ran.stdout if ran.code == 0 else ""
 
 
 def _disk_bytes() -> int:
