@@ -37,8 +37,9 @@ INPUT_OF_SETTING = {
 """The input that fixes a setting of result.json which the harness measures when it is not given."""
 PLACES = ("output_dir", "user_conf")
 """Settings that only say where something is."""
-LOADS = ("max_in_flight", "input_tokens", "output_tokens", "shape")
-"""Inputs that change the measurement, and that are not in `run` of result.json."""
+CHOSEN = ("max_in_flight", "input_tokens", "output_tokens", "shape", "endpoint", "endpoint_model", "endpoint_api")
+"""Inputs that make another measurement, and that are not in `run` of result.json: points of a sweep over them are not
+repeats of one."""
 PROMPTS_FILE = "samples.jsonl"
 """Of get-dataset-own-prompts: one prompt per line."""
 ATTACHED_CONF = "user_conf"
@@ -74,7 +75,7 @@ def record_input(run: FinishedRun, paths: RunPaths, begun: Begun, passed_on: Map
     """The input of `cm record script` for a run; reads its user.conf."""
     spec, result = run.spec, run.result
     settings = {name: value for name, value in mapping(result.get("run")).items() if name not in PLACES}
-    settings |= {name: {"value": spec.options[name], "origin": "user"} for name in LOADS if name in spec.options}
+    settings |= {name: {"value": spec.options[name], "origin": "user"} for name in CHOSEN if name in spec.options}
     settings |= _data_settings(spec, paths)
     files = (paths.result_json, paths.run_json, paths.user_conf, paths.summary_log, paths.detail_log)
     return {

@@ -129,6 +129,18 @@ def test_own_prompts_are_known_by_a_digest(tmp_path: Path) -> None:
     assert "prompts" not in row(finished(spec()), tmp_path)["settings"]
 
 
+def test_what_a_sweep_over_servers_varies_is_a_chosen_setting(tmp_path: Path) -> None:
+    given = {"endpoint": "http://h/v1", "endpoint_model": "m", "endpoint_api": "chat"}
+    keys = ("CM_MLPERF_ENDPOINT_URL", "CM_MLPERF_ENDPOINT_MODEL", "CM_MLPERF_ENDPOINT_API")
+    own = spec(
+        CM_MLPERF_MODEL="own-prompts", CM_MLPERF_OWN_INPUT_TOKENS="9", **dict(zip(keys, given.values(), strict=True))
+    )
+    settings = row(finished(own), tmp_path)["settings"]
+    assert {name: settings.get(name) for name in given} == {
+        name: {"value": value, "origin": "user"} for name, value in given.items()
+    }
+
+
 def test_a_run_that_begins_takes_the_record_of_the_earlier_one_away(tmp_path: Path) -> None:
     (tmp_path / "record.json").write_text("{}", encoding="utf-8")
     record.begin(tmp_path, spec())
