@@ -13,6 +13,7 @@ such question. GET .../log gives the requests answered since the last such quest
 
 import heapq
 import json
+import re
 import select
 import socket
 import statistics
@@ -21,6 +22,7 @@ import time
 from dataclasses import dataclass, field
 
 MODEL = "paced"
+_PACE = re.compile(r"burst|\d+(\.\d+)?-\d+(\.\d+)?")
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
@@ -157,8 +159,11 @@ class Server:
             self._log = []
         elif not path.endswith("/completions"):
             self._send(stream, _json({"error": {"message": "no such path"}}, b"404 Not Found"))
+        elif not _PACE.fullmatch(pace := path.split("/")[1]):
+            words = f"found the pace {pace!r} in {path!r}; allowed: 20-10 (ms to the first token and between) or burst"
+            self._send(stream, _json({"error": {"message": words}}, b"404 Not Found"))
         else:
-            self._begin(stream, path.split("/")[1], json.loads(body))
+            self._begin(stream, pace, json.loads(body))
 
     def _begin(self, stream: Stream, pace: str, asked: dict[str, object]) -> None:
         text, count = asked["prompt"], int(str(asked.get("max_tokens", 16)))
