@@ -12,7 +12,7 @@ from test_text_sut import answer, sut_of
 from crowdperf.harness.base.errors import ConfigError, HarnessError
 from crowdperf.harness.runner import loadgen_run
 from crowdperf.harness.runner.config import KnownNames, parse_run_config
-from crowdperf.harness.runner.settings import Circumstances, Origin, Setting, WarmUp
+from crowdperf.harness.runner.settings import Circumstances, Origin, Setting, Shape, WarmUp, resolve
 from crowdperf.harness.runner.text_settings import LATENCY_MARGIN, resolve_text
 from crowdperf.harness.runner.text_warmup import Plan, warm_up
 from crowdperf.rules.names import Mode, Scenario
@@ -31,13 +31,18 @@ def record(*spans: Span) -> Record:
     )  # fmt: skip
 
 
-def settings(rules: Record | None = None, generation: Generation = GENERATION, **changes: object):
-    known = KnownNames(models=("digits",), backends=("null",))
+OWN = replace(record(), recipes=Recipes(dataset="d", model="m", own=OwnModel(inputs=(), needs="--x=1")))
+KNOWN = KnownNames(models=("digits",), backends=("null",))
+
+
+def settings(
+    rules: Record | None = None, generation: Generation = GENERATION, measured: WarmUp = MEASURED, **changes: object
+):
     left = dict.fromkeys(("endpoint", "client_processes", "timeout_s", "server", "kv_cache_bytes"))
     text = {**left, "max_in_flight": changes.pop("max_in_flight", None)}
-    config = parse_run_config(json.dumps({**request(**changes), "text": text}), "run.json", known)
+    config = parse_run_config(json.dumps({**request(**changes), "text": text}), "run.json", KNOWN)
     circumstances = Circumstances(rules=rules or record(), user_lines={}, dataset_count=20)
-    return resolve_text(config, generation, 2, circumstances, MEASURED)
+    return resolve_text(config, generation, 2, circumstances, measured)
 
 
 def test_a_benchmark_that_loadgen_does_not_know_gets_its_limits_in_user_conf() -> None:
@@ -71,15 +76,32 @@ def test_a_benchmark_without_token_latencies_keeps_the_limit_of_whole_answers() 
         (True, {"max_in_flight": 64, "execution_mode": "fast"}, 128),
         (True, {"max_in_flight": 64, "min_query_count": 5}, 5),
         (True, {"max_in_flight": 64, "scenario": "SingleStream", "min_query_count": 5}, 5),
-        (True, {}, 1),
+        (True, {}, 5),
+        (True, {"max_in_flight": 1, "execution_mode": "fast"}, 5),
+        (True, {"execution_mode": "valid"}, 20),
         (False, {"max_in_flight": 64}, 1),
     ],
 )
 def test_a_given_number_in_flight_is_reached(is_own: bool, changes: dict[str, object], queries: int) -> None:
-    own = replace(
-        record(), recipes=Recipes(dataset="d", model="m", own=OwnModel(inputs=(), needs="--x=1") if is_own else None)
-    )
-    assert settings(own, **{"scenario": "Offline", **changes}).min_query_count.value == queries
+    rules = OWN if is_own else record()
+    assert settings(rules, **{"scenario": "Offline", **changes}).min_query_count.value == queries
+
+
+@pytest.mark.parametrize(("seconds", "samples"), [(0.01, 5), (7, 5), (60, 5), (100, 3), (1000, 1)])
+def test_a_short_run_of_a_slow_own_model_has_several_answers(seconds: float, samples: int) -> None:
+    measured = WarmUp(query_latency_ms=None, samples_per_second=1 / seconds)
+    assert settings(OWN, scenario="Offline", measured=measured).min_query_count.value == samples
+
+
+def test_batches_of_an_own_model_are_filled_twice() -> None:
+    config = parse_run_config(json.dumps(request(scenario="Offline")), "run.json", KNOWN)
+    circumstances = Circumstances(rules=OWN, user_lines={}, dataset_count=20)
+    shape = Shape(
+        batch_size=Setting(8, Origin.USER), instances=Setting(2, Origin.USER), threads=Setting(1, Origin.USER),
+        is_spinning=False, wait_s=0.0,
+    )  # fmt: skip
+    measured = WarmUp(query_latency_ms=None, samples_per_second=1.0)
+    assert resolve(config, shape, circumstances, measured).min_query_count.value == 32
 
 
 def test_the_performance_set_is_never_larger_than_the_data_set() -> None:

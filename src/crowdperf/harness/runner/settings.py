@@ -39,6 +39,10 @@ LOADGEN_OVERHEAD_MS = {Scenario.SINGLE_STREAM: 0.002, Scenario.MULTI_STREAM: 0.0
 expected latency must not be too high, or LoadGen runs out of queries), in Server a generous value (a thread is woken
 for each query)."""
 
+MIN_ANSWERS = 5
+"""Samples of a short Offline run of the user's own model, or two of each slot of the batches if that is more, unless
+they take longer than LONGEST_TEST_S: medians of one answer mean nothing. This project's choice."""
+
 Value = TypeVar("Value", int, float)
 
 
@@ -148,11 +152,12 @@ def _whole_line(lines: Mapping[str, float], key: str) -> int | None:
     return int(lines[key]) if key in lines else None
 
 
-def _fewest_queries(config: RunConfig, rules: Record) -> Setting[int]:
+def _fewest_queries(config: RunConfig, rules: Record, shape: Shape) -> Setting[int]:
     if config.scenario is Scenario.OFFLINE:
-        return Setting(
-            rules.offline_min_sample_count if config.execution_mode is ExecutionMode.VALID else 1, Origin.RULE
-        )
+        if config.execution_mode is ExecutionMode.VALID:
+            return Setting(rules.offline_min_sample_count, Origin.RULE)
+        at_once = shape.batch_size.value * shape.instances.value
+        return Setting(max(MIN_ANSWERS, 2 * at_once) if rules.recipes.is_own else 1, Origin.RULE)
     origin = Origin.DEFAULT if config.scenario.is_server else Origin.RULE
     return Setting(fewest_queries(config.scenario, rules), origin)
 
@@ -190,10 +195,13 @@ def _queries_in_time(fewest: Setting[int], query_s: float) -> Setting[int]:
 
 
 def _min_query_count(
-    config: RunConfig, rules: Record, warm_up: WarmUp, target_qps: Setting[float] | None
+    config: RunConfig, rules: Record, warm_up: WarmUp, target_qps: Setting[float] | None, shape: Shape
 ) -> Setting[int]:
-    fewest = _fewest_queries(config, rules)
-    if config.execution_mode is not ExecutionMode.TEST or config.scenario is Scenario.OFFLINE:
+    fewest = _fewest_queries(config, rules, shape)
+    if config.scenario is Scenario.OFFLINE and config.execution_mode is not ExecutionMode.VALID:
+        rate = warm_up.samples_per_second
+        return _queries_in_time(fewest, 1.0 / rate if rate else 0.0)
+    if config.execution_mode is not ExecutionMode.TEST:
         return fewest
     if target_qps is not None:
         return _queries_in_time(fewest, 1.0 / target_qps.value)
@@ -284,7 +292,7 @@ def resolve(config: RunConfig, shape: Shape, circumstances: Circumstances, warm_
         raise ConfigError("the run", [Problem("performance_sample_count", str(samples.value), allowed)])
     duration = Setting(config.execution_mode.min_duration_ms, Origin.RULE)
     target_qps = _target_qps(config, circumstances, warm_up)
-    queries = _min_query_count(config, rules, warm_up, target_qps)
+    queries = _min_query_count(config, rules, warm_up, target_qps, shape)
     min_duration_ms = _pick(config.min_duration_ms, _whole_line(lines, "min_duration"), duration)
     min_query_count = _pick(config.min_query_count, _whole_line(lines, "min_query_count"), queries)
     target_latency_ms = _target_latency_ms(config, circumstances, warm_up)
