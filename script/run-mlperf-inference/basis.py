@@ -2,7 +2,7 @@
 count as the requested one. Pure."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,11 +47,6 @@ def without_secrets(inputs: Mapping[str, Any]) -> dict[str, Any]:
     from recipe_engine.rules.secrets import without_secret_flags  # only a hook's process has the engine
 
     return without_secret_flags(inputs)
-
-
-def repeat_folders(folder: Path, count: int) -> Iterator[Path]:
-    """The folders of the repeats."""
-    return (folder / f"repeat-{number}" for number in range(1, count + 1))
 
 
 def settings_record(config: Config, passed_on: Mapping[str, Any]) -> dict[str, Any]:

@@ -86,6 +86,10 @@ def former_folder(config: matrix.Config, inputs: dict) -> tuple[dict | None, Res
 
 def require_baseline(i, specs: tuple[matrix.RunSpec, ...]) -> None:
     """Refuses a baseline or a limit that cannot be used, before anything runs. Raises matrix.ConfigError."""
+    if i["values"]["baseline_with"]:
+        from . import repeats
+
+        repeats.other_inputs(i["values"], i["meta"]["input_mapping"])
     if i["values"]["baseline"] is not None:
         from . import repeats
 
@@ -128,8 +132,12 @@ def plan(i):
     except (matrix.ConfigError, basis.FolderInUse) as error:
         return failure(error, HINT)
     planned = paths or ResultsPaths(config.results_folder, PLANNED_RUN_ID)
+    if i["values"]["baseline_with"]:
+        from . import repeats
+
+        return {"return": 0, "runs": [call for _, call in repeats.calls(i, planned.folder)]}
     count = i["values"]["repeats"] or 1
-    several = [ResultsPaths(one.parent, one.name) for one in basis.repeat_folders(planned.folder, count)]
+    several = [ResultsPaths(planned.folder, f"repeat-{number}") for number in range(1, count + 1)]
     places = [planned] if count == 1 else several
     runs = [basis.planned_inputs(specs, one, passed_on_inputs(i["input"])) for one in places]
     return {"return": 0, "runs": [run for them in runs for run in them]}
@@ -162,7 +170,7 @@ def preprocess(i):
     if (i["values"]["repeats"] or 1) > 1:
         from . import repeats
 
-        answer = repeats.make(i, i["meta"]["input_mapping"], paths.folder, print)
+        answer = repeats.make(i, paths.folder, print)
     else:
         answer = one_call(i, config, paths, settings, is_new=former is None)
     return with_verdict(i, answer, paths.folder)
@@ -170,7 +178,7 @@ def preprocess(i):
 
 def with_verdict(i, answer: dict, folder: Path) -> dict:
     """CM's answer, after a comparison of the results in a folder with the baseline, if there is one."""
-    if answer["return"] or i["values"]["baseline"] is None:
+    if answer["return"] or not (i["values"]["baseline"] or i["values"]["baseline_with"]):
         return answer
     from . import repeats
 

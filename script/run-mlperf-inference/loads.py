@@ -40,6 +40,7 @@ _OF_SWEEPS = (
     "check",
     "repeats",
     "baseline",
+    "baseline_with",
     "max_slowdown",
     "junit",
     "markdown",

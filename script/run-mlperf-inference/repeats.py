@@ -1,11 +1,13 @@
-"""A call several times (`--repeats`), and the verdict against an earlier result (`--baseline`).
+"""A call several times (`--repeats`), and the verdict against an earlier result (`--baseline`), or against repeats with
+other inputs that run in turn with its own (`--baseline_with`).
 
-Each repeat is a call of its own in a folder `repeat-<n>` of the call's folder. The engine judges: medians and spread of
-all repeats against those of the baseline (`cm diff script A B --max_slowdown`).
+Each repeat is a call of its own in a folder `repeat-<n>` of the call's folder. Those with other inputs are in a folder
+next to it, whose name ends with `-baseline`. The engine judges: medians and spread of all repeats against those of the
+baseline (`cm diff script A B --max_slowdown`).
 """
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -17,13 +19,14 @@ from crowdperf.kit.path_redaction import HOME, RESULT, KnownFolders, honest
 from crowdperf.kit.terminal import aligned
 from crowdperf.kit.whole_file import write_json, write_whole
 
-from .basis import repeat_folders, without_secrets
+from .basis import without_secrets
 from .matrix import ConfigError, RunSpec
 from .outcome import repeat_command
 from .record import QUERY
 
-OWN = ("repeats", "baseline", "max_slowdown", "junit", "markdown")
+OWN = ("repeats", "baseline", "baseline_with", "max_slowdown", "junit", "markdown")
 """Inputs of the whole call, which its repeats do not get."""
+_PLACES = ("resume", "results_dir", "run_id")
 SUMMARY, PAGE = "repeats.json", "results.html"
 DEFAULT_SLOWDOWN = "5%"
 
@@ -57,24 +60,65 @@ def require_baseline(values: Mapping[str, Any], specs: tuple[RunSpec, ...]) -> N
         raise ConfigError([f"--baseline: {folder} has no result of the same name: {found}"])
 
 
-def make(i: dict[str, Any], mapping: Mapping[str, str], folder: Path, say: Callable[[str], None]) -> dict[str, Any]:
-    """Makes the repeats one by one and prints their medians. The first failure ends it."""
-    count = i["values"]["repeats"]
-    own = {mapping[name] for name in (*OWN, "resume", "results_dir", "run_id")}  # and their aliases
+def other_inputs(values: Mapping[str, Any], mapping: Mapping[str, str]) -> dict[str, str]:
+    """The inputs of `--baseline_with`. Raises ConfigError for some that cannot be used."""
+    from recipe_engine.provenance.slowdown import MIN_REPEATS  # only a hook's process has the engine
+
+    given = dict(one.partition("=")[::2] for one in values["baseline_with"])
+    wrong = [name for name, value in given.items() if not value or name not in mapping or name in (*OWN, *_PLACES)]
+    problems = [
+        f"found {name!r}; allowed: NAME=VALUE with an input of this recipe that decides a run" for name in wrong
+    ]
+    if (values["repeats"] or 1) < MIN_REPEATS:
+        problems.append(f"the runs are compared by their spread: add --repeats={MIN_REPEATS} or more, such as 10")
+    if values["baseline"] is not None:
+        problems.append("cannot be combined with --baseline: omit one of them")
+    if len(values["concurrency"] or ()) > 1 or len(values["rate"] or ()) > 1 or values["find"]:
+        problems.append("is for runs at one load: give a single --concurrency or --rate, and no --find")
+    if problems:
+        raise ConfigError([f"--baseline_with: {one}" for one in problems])
+    return given
+
+
+def _baseline_folder(folder: Path) -> Path:
+    """The folder of the repeats with other inputs."""
+    return folder.with_name(f"{folder.name}-baseline")
+
+
+def calls(i: Mapping[str, Any], folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The calls of all repeats with what is printed before each. Those of `--baseline_with` are in turn first and
+    second, so that a machine that becomes slower or faster all the time slows down both sides alike."""
+    values, mapping, count = i["values"], i["meta"]["input_mapping"], i["values"]["repeats"]
+    own = {mapping[name] for name in (*OWN, *_PLACES)}  # and their aliases
     names = [name for name in (*mapping, *PASSED_ON_INPUTS) if mapping.get(name) not in own]
     inputs = {name: i["input"][name] for name in names if i["input"].get(name)}
-    state: dict[str, Any] = {}
-    for number, place in enumerate(repeat_folders(folder, count), start=1):
-        say(f"\nRepeat {number} of {count}: {place}")
-        call = {**inputs, "action": "run", "automation": SCRIPT_AUTOMATION, "tags": QUERY, "quiet": True,
-                "results_dir": str(folder), "run_id": place.name}  # fmt: skip
-        answer = i["automation"].cmind.access(call)
+    sides = [("", folder, inputs)]
+    if values["baseline_with"]:
+        other = other_inputs(values, mapping)
+        replaced = {mapping[name] for name in other}
+        kept = {name: value for name, value in inputs.items() if mapping.get(name) not in replaced}
+        sides.insert(0, (" of the baseline", _baseline_folder(folder), {**kept, **other}))
+    for number in range(1, count + 1):
+        for words, place, given in sides if number % 2 else sides[::-1]:
+            call = {**given, "tags": QUERY, "quiet": True, "results_dir": str(place), "run_id": f"repeat-{number}"}
+            yield f"repeat {number} of {count}{words}", call
+
+
+def make(i: dict[str, Any], folder: Path, say: Callable[[str], None]) -> dict[str, Any]:
+    """Makes the repeats one by one and prints their medians. The first failure ends it."""
+    count, state, inputs = i["values"]["repeats"], dict[str, Any](), dict[str, Any]()
+    for words, call in calls(i, folder):
+        say(f"\n{words.capitalize()}: {Path(call['results_dir']) / call['run_id']}")
+        answer = i["automation"].cmind.access({**call, "action": "run", "automation": SCRIPT_AUTOMATION})
         if answer["return"]:
-            return {**answer, "error": f"repeat {number} of {count}: {answer.get('error')}"}
-        state = answer.get("new_state") or state
+            return {**answer, "error": f"{words}: {answer.get('error')}"}
+        if call["results_dir"] == str(folder):
+            state, inputs = answer.get("new_state") or state, call
     rows = summary(folder)
     write_json(folder / SUMMARY, {"format": 1, "repeats": count, "metrics": rows})
-    command = repeat_command(without_secrets({**inputs, "repeats": count}))
+    given = {name: value for name, value in inputs.items() if name not in ("tags", "quiet", *_PLACES)}
+    kept = {name: i["input"][name] for name in ("baseline_with",) if i["input"].get(name)}
+    command = repeat_command(without_secrets({**given, "repeats": count, **kept}))
     places = KnownFolders({RESULT: str(folder), HOME: str(Path.home())})
     write_whole(folder / PAGE, page(folder, rows, honest({"command": command}, places)["command"]))
     say(f"\n{count} repeats in {folder}")
@@ -132,7 +176,7 @@ def judge(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     from recipe_engine.provenance.diff import diff_action  # only a hook's process has the engine
     from recipe_engine.rules.errors import RecipeError
 
-    asked = {"artifact": str(values["baseline"]), "artifacts": [str(folder)], "out": "con",
+    asked = {"artifact": str(values["baseline"] or _baseline_folder(folder)), "artifacts": [str(folder)], "out": "con",
              "max_slowdown": values["max_slowdown"] or DEFAULT_SLOWDOWN}  # fmt: skip
     asked |= {name: str(values[name]) for name in ("junit", "markdown") if values[name]}
     try:

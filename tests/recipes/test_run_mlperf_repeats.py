@@ -138,3 +138,54 @@ def test_a_plan_has_the_runs_of_all_repeats(call):
     one, three = (call(Repeats(), "plan", CM_MLPERF_RUN_REPEATS=count)[0]["runs"] for count in ("1", "3"))
     assert len(three) == 3 * len(one)
     assert len({json.dumps(run, sort_keys=True) for run in three}) == 3
+
+
+OTHER = {"CM_MLPERF_RUN_BASELINE_WITH": "batch_size=2,threads=1", "CM_MLPERF_RUN_REPEATS": "3"}
+
+
+@pytest.mark.parametrize(
+    ("speeds", "code"),
+    [((100, 100, 101, 101, 99, 99), 0), ((100, 80, 81, 101, 99, 79), 1), ((80, 100, 101, 81, 79, 99), 0)],
+)
+def test_repeats_with_other_inputs_run_in_turn_and_are_the_baseline(call, tmp_path, capsys, speeds, code):
+    cm = Repeats(*map(float, speeds))
+    given = {"model": "digits", "threads": "2", "repeats": "3", "baseline_with": "batch_size=2,threads=1"}
+    answer, state = call(cm, inputs=given, CM_MLPERF_RUN_ID="mine", CM_NUM_THREADS="2", **OTHER)
+    assert answer["return"] == code == state["mlperf_comparison"]["return"], answer
+    base, own = tmp_path / "results" / "mine-baseline", tmp_path / "results" / "mine"
+    assert [(one["results_dir"], one["run_id"]) for one in cm.calls] == [
+        (str(base), "repeat-1"), (str(own), "repeat-1"), (str(own), "repeat-2"), (str(base), "repeat-2"),
+        (str(base), "repeat-3"), (str(own), "repeat-3"),
+    ]  # fmt: skip
+    assert {(one["threads"], one.get("batch_size")) for one in cm.calls if one["results_dir"] == str(own)} == {
+        ("2", None)
+    }
+    assert {(one["threads"], one["batch_size"]) for one in cm.calls if one["results_dir"] == str(base)} == {("1", "2")}
+    assert not any({"baseline_with", "repeats"} & one.keys() for one in cm.calls)
+    assert "Repeat 1 of 3 of the baseline: " in capsys.readouterr().out
+    assert json.loads((own / "repeats.json").read_text())["metrics"][0]["values"] == [
+        float(speeds[at]) for at in (1, 2, 5)
+    ]
+
+
+@pytest.mark.parametrize("hook", ["plan", "preprocess"])
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"CM_MLPERF_RUN_REPEATS": "2"}, "the runs are compared by their spread: add --repeats=3 or more"),
+        ({"CM_MLPERF_RUN_BASELINE_WITH": "threads"}, "found 'threads'; allowed: NAME=VALUE"),
+        ({"CM_MLPERF_RUN_BASELINE_WITH": "speed=1"}, "found 'speed'; allowed: NAME=VALUE"),
+        ({"CM_MLPERF_RUN_BASELINE_WITH": "run_id=1"}, "found 'run_id'; allowed: NAME=VALUE"),
+        ({"CM_MLPERF_RUN_FIND": "yes"}, "is for runs at one load"),
+    ],
+)
+def test_other_inputs_that_cannot_be_compared_are_refused_before_anything_runs(call, hook, changes, words):
+    cm = Repeats()
+    answer, _ = call(cm, hook, **{**OTHER, **changes})
+    assert answer["return"] == 1 and f"--baseline_with: {words}" in answer["error"], answer
+    assert cm.calls == []
+
+
+def test_a_plan_has_the_runs_of_both_sides(call):
+    runs = call(Repeats(), "plan", inputs={"model": "digits"}, **OTHER)[0]["runs"]
+    assert [run.get("batch_size") for run in runs] == ["2", None, None, "2", "2", None]
