@@ -325,8 +325,11 @@ class TemporaryHome:
 
 
 def cm_command(words: Sequence[str]) -> list[str]:
-    """The command line of the ``cm`` that is installed beside the Python of the tests."""
-    return [str(Path(sys.executable).parent / "cm"), *words]
+    """The command line of the ``cm`` that is installed beside the Python of the tests. Fails without one."""
+    installed = Path(sys.executable).parent / "cm"
+    if not installed.exists():
+        pytest.fail(f"{installed} does not exist: run this test with .venv-test/bin/python", pytrace=False)
+    return [str(installed), *words]
 
 
 def run_to_end(command: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Finished:
