@@ -3,6 +3,7 @@
 Pure: values and known names come in as arguments. Everything that is wrong is collected and shown at once.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -85,6 +86,11 @@ class Config(Workload):
     target_origin: Mapping[Scenario, str] = field(default_factory=dict)
     is_finding: bool = False
     is_checked: bool = True
+
+    @property
+    def is_part(self) -> bool:
+        """Whether the call is a repeat or a try of another one, which prints what came out."""
+        return re.fullmatch(r"(repeat|try)-\d+", self.run_id) is not None
 
     @property
     def is_rate_search(self) -> bool:

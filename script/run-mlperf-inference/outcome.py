@@ -151,7 +151,7 @@ def notes_on(config: Config, runs: Sequence[FinishedRun]) -> tuple[str, ...]:
     if config.backend in STAND_IN_BACKENDS:
         notes.append(BACKENDS[config.backend].stand_in)
     measured = [run for run in runs if run.spec.mode is Mode.PERFORMANCE]
-    if not config.run_id.startswith("repeat-") and any(why_not_judged_alone(run.result) for run in measured):
+    if not config.is_part and any(why_not_judged_alone(run.result) for run in measured):
         notes.append("Short runs, each made once: two of them can differ by half. To compare, add --repeats=6.")
     chosen = [run for run in measured if has_chosen_rate(run.result)]
     if any(not run.result.get("text") for run in chosen):

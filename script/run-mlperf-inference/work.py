@@ -92,7 +92,8 @@ def make_runs(call: Call, file: SessionFile, *, is_new: bool) -> dict[str, Any]:
     for number, spec in enumerate(choice.make, start=1):
         left = remaining.left_text(choice.make[number - 1 :], took)
         call.say(f"\nRun {number} of {len(choice.make)}: {run_name(spec)}{f' ({left})' if left else ''}")
-        if call.config.run_id:
+        is_shown = bool(config.run_id) and not config.is_part
+        if is_shown:
             _tell_before(call, spec)
         file.note(spec, Progress.STARTED)
         folder = call.paths.run(spec.model, spec.scenario, spec.mode).folder
@@ -110,7 +111,7 @@ def make_runs(call: Call, file: SessionFile, *, is_new: bool) -> dict[str, Any]:
         record.write(access, runs[run_name(spec)], folder, begun, passed_on)
         file.note(spec, Progress.FINISHED)
         took.append(remaining.Took(spec, _seconds(runs[run_name(spec)], time.monotonic() - begun.started_s, number)))
-        if call.config.run_id:
+        if is_shown:
             _tell_after(call, runs[run_name(spec)])
     if took:
         measured_s = sum(float(runs[run_name(one.spec)].result.get("duration_s") or 0.0) for one in took)

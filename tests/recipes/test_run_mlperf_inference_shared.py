@@ -133,6 +133,13 @@ def test_calls_add_to_one_folder_and_make_no_run_twice(call, runs, tmp_path, cap
     assert "get,dataset,digits" in environment["runs"][0]["dependencies"]
 
 
+@pytest.mark.parametrize("name", ["repeat-1", "try-12"])
+def test_repeats_and_tries_of_another_call_do_not_print_loadgens_summaries(call, capsys, name):
+    assert call(CM_MLPERF_RUN_ID=name)[0] == {"return": 0}
+    told = capsys.readouterr().out
+    assert "MLPerf Results Summary" not in told and "Output Dir" not in told and "user.conf" not in told
+
+
 @pytest.mark.parametrize(
     ("env", "inputs", "reason"),
     [
