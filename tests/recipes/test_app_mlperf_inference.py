@@ -559,3 +559,11 @@ def test_each_run_setting_is_an_input_of_its_kind():
     kinds = {name: META["input_description"][name]["type"] for name in BY_INPUT}
     assert {kinds[one.name] for one in NUMBERS} == {"whole"}
     assert set(kinds.values()) == {"whole", "choice", "list of whole"}
+
+
+def test_a_run_goes_on_without_the_fast_packages_of_the_client_and_compiles_none() -> None:
+    needed, *optional = META["variations"]["endpoint_client_"]["deps"]
+    assert needed["names"] == ["tokenizers"] and not needed.get("continue_on_error")
+    assert [one["names"] for one in optional] == [["uvloop"], ["orjson"]]
+    for one in optional:
+        assert one["continue_on_error"] and "--only-binary=:all:" in one["env"]["CM_GENERIC_PYTHON_PIP_EXTRA"]
