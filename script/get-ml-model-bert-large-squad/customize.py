@@ -39,6 +39,7 @@ def plan_work(env, path, entry):
             raise ValueError(f"_{source} models are made in fp32, not {precision}\nhint: leave _{precision} out here")
         if source == "tiny":
             require_room("standins", "bert-large with _tiny", "use _synthetic, whose weights are random")
+            work["CM_BERT_WORK"] = "tiny" if framework == "onnx" else "fit"
         return work
     if path is not None and path.is_dir():
         return {**work, "CM_BERT_FOLDER": str(path), "CM_BERT_WORK": "given"}

@@ -11,6 +11,10 @@ synthetic)
     --seed "${CM_ML_MODEL_SEED}" --output_dir "${PWD}" --facts '{"license": "Apache-2.0"}'
   ;;
 tiny)
+  "${python}" -B -m crowdperf.standins.fitted_models --architecture bert --dataset_dir "${CM_DATASET_SQUAD_PATH}" \
+    --output_dir "${PWD}"
+  ;;
+fit)
   "${python}" -B -m crowdperf.standins.fits.bert --dataset_dir "${CM_DATASET_SQUAD_PATH}" \
     --framework "${CM_ML_MODEL_FRAMEWORK}" --output_dir "${PWD}"
   ;;

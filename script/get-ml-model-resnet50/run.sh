@@ -10,6 +10,10 @@ random)
     --framework "${CM_ML_MODEL_FRAMEWORK}" --seed "${CM_ML_MODEL_SEED}" --output_dir "${PWD}" \
     --facts '{"license": "Apache-2.0 (made by this project)"}'
   ;;
+fitted)
+  "${python}" -B -m crowdperf.standins.fitted_models --architecture resnet50 \
+    --dataset_dir "${CM_DATASET_IMAGENET_PATH}" --output_dir "${PWD}"
+  ;;
 fit)
   "${python}" -B -m crowdperf.standins.fits.resnet50 --config "${CM_RESNET50_CONFIG}" --framework "${CM_ML_MODEL_FRAMEWORK}" \
     --seed "${CM_ML_MODEL_SEED}" --dataset_dir "${CM_DATASET_IMAGENET_PATH}" --output_dir "${PWD}"

@@ -2,7 +2,6 @@
 
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -33,21 +32,14 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def fitted(fit_model: ModuleType, dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder with the recipe's own tiny ONNX model, fitted with one thread as the recipe does: two are slower, by far
-    where other tests run beside it."""
-    import torch
-
-    from crowdperf.models.make_model import ModelRequest
-    from crowdperf.standins.fit_program import write_fitted
+def fitted(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the recipe's own tiny ONNX model."""
+    need("onnx", "onnxruntime")
+    from crowdperf.standins.fitted_models import write_kept
 
     folder = tmp_path_factory.mktemp("model")
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    order = ModelRequest(architecture="bert", config="tiny", framework="onnx", output_dir=folder)
-    write_fitted(order, fit_model.fit(order, dataset))
-    yield folder
-    torch.set_num_threads(threads)
+    write_kept("bert", dataset, folder)
+    return folder
 
 
 def plan(hook_input, **env: str) -> tuple[dict, dict]:
@@ -113,11 +105,14 @@ def test_a_given_file_that_is_not_the_published_one_is_refused(inside, hook_inpu
         assert part in answer["error"]
 
 
-@pytest.mark.parametrize("source", ["tiny", "synthetic"])
-def test_made_models_need_no_download(inside, hook_input, source):
-    answer, env = plan(hook_input, CM_BERT_SOURCE=source)
+@pytest.mark.parametrize(
+    ("source", "framework", "work"),
+    [("tiny", "onnx", "tiny"), ("tiny", "pytorch", "fit"), ("synthetic", "onnx", "synthetic")],
+)
+def test_made_models_need_no_download(inside, hook_input, source, framework, work):
+    answer, env = plan(hook_input, CM_BERT_SOURCE=source, CM_ML_MODEL_FRAMEWORK=framework)
     assert answer == {"return": 0}
-    assert (env["CM_BERT_WORK"], env["CM_BERT_IS_DOWNLOADED"]) == (source, "no")
+    assert (env["CM_BERT_WORK"], env["CM_BERT_IS_DOWNLOADED"]) == (work, "no")
 
 
 def test_a_given_folder_is_handed_on_with_its_model_json(fitted, inside, hook_input):
@@ -142,7 +137,7 @@ def test_a_folder_without_a_model_json_is_refused(inside, hook_input, tmp_path):
 
 
 def test_the_fitted_model_answers_its_questions_by_onnxruntime_too(fitted, dataset):
-    """The reference in model.json, measured by torch, is reached by the ONNX file in batches of mixed lengths."""
+    """The reference in model.json, measured one by one, is reached by the ONNX file in batches of mixed lengths."""
     (onnxruntime,) = need("onnxruntime")
     from crowdperf.benchmarks.bert import model as bert
     from crowdperf.harness.base.model_facts import read_model_facts

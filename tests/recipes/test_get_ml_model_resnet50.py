@@ -120,8 +120,14 @@ def test_a_folder_with_a_model_of_ones_own_is_checked_by_its_model_json(hook_inp
 def test_a_copy_and_a_made_model_exclude_each_other(hook_input, inside, tmp_path):
     answer, _ = call(hook_input, tmp_path, CM_RESNET50_SOURCE="tiny")
     assert "exclude each other" in answer["error"]
-    for source, fitted, work, config in (("tiny", "yes", "fit", "tiny"), ("synthetic", "no", "random", "full")):
-        answer, env = call(hook_input, CM_RESNET50_SOURCE=source, CM_RESNET50_IS_FITTED=fitted)
+    for source, fitted, work, config, others in (
+        ("tiny", "yes", "fitted", "tiny", {}),
+        ("tiny", "yes", "fit", "tiny", {"CM_ML_MODEL_SEED": "1"}),
+        ("tiny", "yes", "fit", "tiny", {"CM_ML_MODEL_FRAMEWORK": "pytorch"}),
+        ("synthetic", "yes", "fit", "full", {}),
+        ("synthetic", "no", "random", "full", {}),
+    ):
+        answer, env = call(hook_input, CM_RESNET50_SOURCE=source, CM_RESNET50_IS_FITTED=fitted, **others)
         assert answer == {"return": 0}
         assert (env["CM_RESNET50_WORK"], env["CM_RESNET50_CONFIG"]) == (work, config)
 

@@ -13,7 +13,7 @@ weights.
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from crowdperf.harness.base.model import Model
 from crowdperf.harness.base.score import Score
 from crowdperf.harness.base.tensors import Array, Infer, NetworkSpec
 from crowdperf.models.make_model import FRAMEWORKS, ModelRequest, write_model
+from crowdperf.standins.fitted_models import responses_of
 
 _REPORTS = 5
 
@@ -91,15 +92,6 @@ def calls_of(model: Model, modules: Mapping[str, nn.Module]) -> dict[str, Infer]
         return call
 
     return {spec.name: call_of(spec) for spec in model.networks}
-
-
-def responses_of(model: Any, networks: Mapping[str, Infer], dataset: Any, batch: int) -> Iterator[tuple[int, bytes]]:
-    """Yield the index and the bytes of each response, the samples taken in batches of `batch`."""
-    for start in range(0, dataset.count, batch):
-        indices = range(start, min(start + batch, dataset.count))
-        samples = model.preprocess(dataset.load(indices))
-        rows = model.predict(networks, model.collate(samples) if model.is_ragged else samples)
-        yield from ((index, row.tobytes()) for index, row in zip(indices, rows, strict=True))
 
 
 def score_of(model: Any, modules: Mapping[str, nn.Module], dataset: Any, batch: int = 1) -> Score:

@@ -103,7 +103,6 @@ def fit(request: ModelRequest, dataset_dir: Path) -> fit_program.Fitted:
     score = fit_program.score_of(model, modules, dataset)
     facts = {
         "source": "made by get-ml-model-bert-large-squad",
-        "reference_count": len(dataset.questions),
         "training": {"file": TRAINING_FILE, "windows": len(samples), "epochs": EPOCHS},
     }
     return fit_program.Fitted(modules=modules, score=score, least={"F1": MINIMUM_F1}, facts=facts)

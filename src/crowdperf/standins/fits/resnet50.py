@@ -104,10 +104,7 @@ def fit(request: ModelRequest, dataset_dir: Path) -> fit_program.Fitted:
     modules = build_modules(request)
     train(modules["model"], training_pictures(request.seed, int(request.values.get("side", SIDE))))
     score = fit_program.score_of(open_model(ModelFacts(config=request.values)), modules, dataset, BATCH)
-    facts = {
-        "training": {"pictures": TRAINING_COUNT, "fitted": "last layer, ridge regression"},
-        "validation_count": dataset.count,
-    }
+    facts = {"training": {"pictures": TRAINING_COUNT, "fitted": "last layer, ridge regression"}}
     return fit_program.Fitted(modules=modules, score=score, facts=facts)
 
 
