@@ -29,7 +29,9 @@ def made_work(env, path):
     source, is_fitted = env["CM_RESNET50_SOURCE"], env.get("CM_RESNET50_IS_FITTED") == "yes"
     if is_fitted:
         require_room("standins", "resnet50 with fitted weights (_tiny)", "use _synthetic, whose weights are random")
-    is_kept = source == "tiny" and env["CM_ML_MODEL_FRAMEWORK"] == "onnx" and env.get("CM_ML_MODEL_SEED", "0") == "0"
+    is_kept = (
+        source == "tiny" and env.get("CM_ML_MODEL_FRAMEWORK") == "onnx" and env.get("CM_ML_MODEL_SEED", "0") == "0"
+    )
     return {
         WORK_KEY: "random" if not is_fitted else "fitted" if is_kept else "fit",
         "CM_RESNET50_CONFIG": "tiny" if source == "tiny" else "full",

@@ -39,7 +39,8 @@ def backend_library(meta: Mapping[str, Any], backend: str, device: str) -> Mappi
     wanted = BACKENDS[backend].library
     variations: Mapping[str, Mapping[str, Any]] = meta["variations"]
     variation = app_names(meta).backend_variations[backend]
-    for name in (f"{variation},{device}", variation):
+    bases = variations.get(variation, {}).get("base") or ()
+    for name in (f"{variation},{device}", variation, *bases):
         for dependency in variations.get(name, {}).get("deps") or ():
             if wanted in (dependency.get("names") or ()):
                 found: Mapping[str, Any] = dependency
