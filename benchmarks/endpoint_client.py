@@ -12,6 +12,8 @@ core. All numbers are medians of the rounds. Two kinds of servers, since they di
     added TTFT      the time to first token that the listener sees minus the server's, p50 and p99
     added TPOT      the same per output token
     told late       how much later than a client process saw a first token the listener is told, p50 and p99
+    floor           CPU time per token and added TTFT (p50) of a protocol that only notes the time of each read on the
+                    same event loop, in turn with the client: no client can need less on that loop
     memory          resident memory while --requests go through; it must not grow
 
 With --processes=2 the requests are sent by two client processes, whose CPU time is added. They, too, are kept on the
@@ -21,6 +23,7 @@ one core unless --spread is given: then all cores but the last one are used.
 """
 
 import argparse
+import asyncio
 import json
 import os
 import statistics
@@ -32,6 +35,7 @@ import urllib.request
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 ROOT = Path(__file__).resolve().parents[1]
 SERVER = ROOT / "benchmarks" / "paced_server.py"
@@ -39,6 +43,7 @@ sys.path[:0] = [str(ROOT / "src")]
 
 import numpy as np  # noqa: E402
 
+from crowdperf.harness.backends.endpoint.client_process import new_loop  # noqa: E402
 from crowdperf.harness.backends.endpoint.engine import EndpointEngine, open_engine  # noqa: E402
 from crowdperf.harness.base.model_facts import ModelFacts  # noqa: E402
 from crowdperf.harness.text.engine import Answer, EngineRequest, Prompt, Request, Tokens  # noqa: E402
@@ -209,6 +214,69 @@ def measured(url: str, load: Load, processes: int = 1) -> Round:
     )
 
 
+class Bare(asyncio.Protocol):
+    """Sends a request again as soon as its answer has ended, while any are left, and notes when reads came."""
+
+    def __init__(self, request: bytes, left: list[bytes], ttfts_s: list[float]) -> None:
+        self._request, self._left, self._ttfts_s = request, left, ttfts_s
+        self._sent_s, self._times_s = 0.0, list[float]()
+        self.ended = asyncio.Event()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+
+    def ask(self) -> None:
+        self.ended.clear()
+        self._times_s, self._sent_s = [], time.monotonic()
+        self.transport.write(self._request)
+
+    def data_received(self, data: bytes) -> None:
+        self._times_s.append(time.monotonic())
+        if data.endswith(b"0\r\n\r\n"):
+            self._ttfts_s.append(self._times_s[0] - self._sent_s)
+            if self._left:
+                self._left.pop()
+                self.ask()
+            else:
+                self.ended.set()
+
+
+def floor(url: str, load: Load) -> tuple[float, float]:
+    """Return CPU us per token and the added TTFT (p50) in ms of the floor."""
+    content = {"model": "paced", "prompt": PROMPT.tokens.tolist(), "max_tokens": TOKENS, "stream": True}
+    body = json.dumps(content).encode()
+    head = f"POST /{load.pace}/v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    request = b"%sContent-Length: %d\r\n\r\n%s" % (head.encode(), len(body), body)
+    left, ttfts_s, loop = list[bytes](), list[float](), new_loop()
+
+    async def story() -> float:
+        place = urlsplit(url)
+        opening = [
+            loop.create_connection(lambda: Bare(request, left, ttfts_s), place.hostname, place.port)
+            for _ in range(load.in_flight)
+        ]
+        protocols = [(await one)[1] for one in opening]
+        stats(url)
+        left.extend([request] * (load.count - load.in_flight))
+        used_s = time.process_time()
+        for one in protocols:
+            one.ask()
+        for one in protocols:
+            await one.ended.wait()
+        used_s = time.process_time() - used_s
+        for one in protocols:
+            one.transport.abort()
+        return used_s
+
+    try:
+        used_s = loop.run_until_complete(story())
+    finally:
+        loop.close()
+    servers_ms = stats(url)["ttft_ms"]
+    assert servers_ms is not None
+    return 1e6 * used_s / (load.count * TOKENS), 1e3 * statistics.median(ttfts_s) - servers_ms[0]
+
+
 def pair(values: Sequence[tuple[float, float] | None]) -> str:
     known = [one for one in values if one is not None]
     return " ".join(f"{statistics.median(column):+7.2f}" for column in zip(*known, strict=True)) or "      -       -"
@@ -261,8 +329,17 @@ def main() -> None:
         os.sched_setaffinity(0, set(cores[:-1]) if arguments.spread else {cores[0]})
         print(f"load before {os.getloadavg()[0]:.1f}, {len(cores)} cores, Python {sys.version.split()[0]}", flush=True)
         for load in LOADS:
-            if arguments.only in load.name:
-                show(load, [measured(url, load, arguments.processes) for _ in range(arguments.rounds)])
+            if arguments.only not in load.name:
+                continue
+            has_floor = load.pace != "burst" and not load.is_whole and load.count >= load.in_flight
+            floors, rounds = list[tuple[float, float]](), list[Round]()
+            for _ in range(arguments.rounds):
+                floors += [floor(url, load)] if has_floor else []
+                rounds.append(measured(url, load, arguments.processes))
+            show(load, rounds)
+            if floors:
+                us, ttft_ms = (statistics.median(column) for column in zip(*floors, strict=True))
+                print(f"{'  floor':24} {us:7.1f} us/token   added TTFT p50 {ttft_ms:+.2f} ms", flush=True)
         if arguments.requests:
             memory(url, arguments.requests)
         print(f"load after {os.getloadavg()[0]:.1f}")

@@ -88,8 +88,8 @@ def cost_lines(plan: Plan) -> list[str]:
     if not runs:
         return []
     seconds = sum(map(least_s, runs))
-    shown = f"{seconds / 3600:.2f} h" if seconds >= 600 else f"{seconds:.0f} s"
-    lines = [f"runs: at least {shown}, and their requirements are prepared before that"]
+    least = f"at least {f'{seconds / 3600:.2f} h' if seconds >= 600 else f'{seconds:.0f} s'}"
+    lines = [f"runs: {least if seconds >= 1 else 'as long as all samples take'}, after their requirements are prepared"]
     real = dict.fromkeys(call.inputs["model"] for call in runs if call.inputs["source"] == "real")
     for name in real:
         sizes = record_of(name).sizes

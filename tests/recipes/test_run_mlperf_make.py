@@ -221,11 +221,16 @@ def test_azures_run_is_planned_for_its_machine_with_the_published_figures(tmp_pa
     text = pages.plan_text(Around(request.read(input_values(RECIPE, env), {}, tmp_path), "s"), plan)
     assert "SIMULATED" in text and "registry/gptj/Offline.yaml:" in text
     assert "space of gptj-99: at least 95 GB, 61 GB of memory to make the model" in text
-    assert " h, and their requirements" in text
+    assert " h, after their requirements" in text
     assert "gptj-Server-gpu-b32-fp16.default.plan" in text
     assert not list(tmp_path.iterdir())
     with pytest.raises(request.MakeError, match="which cannot run anything"):
         planned(tmp_path, "run", **values)
+
+
+def test_accuracy_runs_have_no_least_time(tmp_path: Path) -> None:
+    plan = planned(tmp_path, "run", RUN_ARGS="--benchmarks=bert --test_mode=AccuracyOnly", SOURCE="tiny", USE_CPU="1")
+    assert pages.cost_lines(plan)[0] == "runs: as long as all samples take, after their requirements are prepared"
 
 
 def test_a_choice_counts_in_any_spelling_that_the_engine_accepts(tmp_path: Path) -> None:
