@@ -121,6 +121,13 @@ _SIMULATED = "CM_MLPERF_SIMULATE: [{}]"
 """What `--simulate` sets: a stand-in then takes the place of the backend."""
 
 
+_OPTIONAL = """\
+      continue_on_error: true
+      env: {CM_GENERIC_PYTHON_PIP_EXTRA: '--only-binary=:all: --retries=0 --timeout=5'}
+"""
+"""Of a package that a run goes on without: nothing is compiled, and a machine without a network is not kept waiting."""
+
+
 def _packages(packages: tuple[Package, ...], recipes: tuple[str, ...] = (), more: str = "") -> str:
     rows = [
         f"    - names: [{','.join(tags.split(',')[1:3]).replace(',', '-')}]\n{more}      tags: {tags}\n"
@@ -130,6 +137,7 @@ def _packages(packages: tuple[Package, ...], recipes: tuple[str, ...] = (), more
         f"    - names: [{one.name}]\n      tags: get,generic-python-lib,{one.tags}\n"
         + (f'      version_max: "{one.version_max}"\n' if one.version_max else "")
         + (f'      version_min: "{one.version_min}"\n' if one.version_min else "")
+        + (_OPTIONAL if one.is_optional else "")
         for one in packages
     ]
     return "    deps:\n" + "".join(rows) if rows else ""
@@ -336,7 +344,8 @@ def _backend_cells(name: str, record: BackendRecord) -> Iterator[str]:
     only_on_gpus = [f"{precision} (cuda only)" for precision in record.gpu_precisions]
     yield ", ".join((*record.precisions, *only_on_gpus))
     yield record.model_files or "none"
-    yield ", ".join(dict.fromkeys(one.name for one in record.packages)) or "none"
+    names = dict.fromkeys(f"{one.name}{' (optional)' if one.is_optional else ''}" for one in record.packages)
+    yield ", ".join(names) or "none"
     yield f"a stand-in: {record.stand_in}" if record.stand_in else record.transformation
 
 

@@ -39,8 +39,7 @@ def backend_library(meta: Mapping[str, Any], backend: str, device: str) -> Mappi
     wanted = BACKENDS[backend].library
     variations: Mapping[str, Mapping[str, Any]] = meta["variations"]
     variation = app_names(meta).backend_variations[backend]
-    bases = variations.get(variation, {}).get("base") or ()
-    for name in (f"{variation},{device}", variation, *bases):
+    for name in (f"{variation},{device}", variation):
         for dependency in variations.get(name, {}).get("deps") or ():
             if wanted in (dependency.get("names") or ()):
                 found: Mapping[str, Any] = dependency

@@ -561,8 +561,9 @@ def test_each_run_setting_is_an_input_of_its_kind():
     assert set(kinds.values()) == {"whole", "choice", "list of whole"}
 
 
-def test_a_run_goes_on_without_the_fast_packages_of_the_client_and_compiles_none() -> None:
-    needed, *optional = META["variations"]["endpoint_client_"]["deps"]
+@pytest.mark.parametrize("backend", ["endpoint", "vllm"])
+def test_a_run_goes_on_without_the_fast_packages_of_the_client_and_compiles_none(backend: str) -> None:
+    needed, *optional = META["variations"][backend]["deps"][-3:]
     assert needed["names"] == ["tokenizers"] and not needed.get("continue_on_error")
     assert [one["names"] for one in optional] == [["uvloop"], ["orjson"]]
     for one in optional:

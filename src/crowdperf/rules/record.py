@@ -315,7 +315,7 @@ class Record:
 class Package:
     """A Python package that a backend needs: its handle in the recipe, the tags of the recipe that installs it.
 
-    device: the only device that needs it; empty: all.
+    device: the only device that needs it; empty: all. is_optional: runs go on without it. Only a wheel is installed.
     """
 
     name: str
@@ -323,6 +323,7 @@ class Package:
     version_min: str = ""
     version_max: str = ""
     device: str = ""
+    is_optional: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,7 @@
 """The backend vllm: vLLM's server, started for the run, answers by OpenAI's HTTP API. On GPUs not run on hardware."""
 
-from crowdperf.rules.record import BackendRecord, Package
+from crowdperf.harness.backends.endpoint.record import CLIENT_PACKAGES
+from crowdperf.rules.record import BackendRecord
 
 RECORD = BackendRecord(
     framework="huggingface",
@@ -9,7 +10,7 @@ RECORD = BackendRecord(
     precisions=("fp32", "bf16"),
     gpu_precisions=("fp16",),
     # The client alone: the server has a virtual environment of its own (get-vllm-server), with some 150 packages.
-    packages=(Package(name="tokenizers", tags="_package.tokenizers", version_min="0.15.0"),),
+    packages=CLIENT_PACKAGES,
     short_name="vLLM",
     recipes=("get,vllm,server",),
     gpu_recipes=("get,vllm,server,_cuda",),
