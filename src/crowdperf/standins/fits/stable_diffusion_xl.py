@@ -14,6 +14,7 @@ from crowdperf.harness.base.model_facts import ModelFacts
 from crowdperf.harness.datasets.coco2014 import open_dataset
 from crowdperf.models.make_model import ModelRequest, build_modules
 from crowdperf.standins import fit_program, tokenizers
+from crowdperf.standins.fitted_models import responses_of
 
 
 def make(request: ModelRequest, dataset_dir: Path) -> fit_program.Fitted:
@@ -22,7 +23,7 @@ def make(request: ModelRequest, dataset_dir: Path) -> fit_program.Fitted:
     dataset = open_dataset(dataset_dir)
     model: Any = sdxl.open_model(ModelFacts(folder=request.output_dir, config=request.values, is_synthetic=True))
     modules = build_modules(request)
-    pictures = list(fit_program.responses_of(model, fit_program.calls_of(model, modules), dataset, dataset.count))
+    pictures = list(responses_of(model, fit_program.calls_of(model, modules), dataset, dataset.count))
     if len({picture for _, picture in pictures}) < len(set(dataset.captions)):
         raise HarnessError("different captions have one and the same picture", "use another seed")
     facts = {"source": "random weights of get-ml-model-stable-diffusion-xl"}
