@@ -35,12 +35,13 @@ LIMITS = {
     "roots on a path (folders that contain a package)": 1,
     "*-lib recipes": 1,
     "sys.path edits in tests": 0,
+    "guards against CM's engine in customize.py": 1,
     "tables of words for yes and no": 1,
     **{f"functions {name}": 1 for name in ONE_IDEA if not name.startswith("_")},
-    "classes that read single values (of JSON, YAML, logs)": 3,
+    "classes that read single values (of JSON, YAML, inputs)": 1,
     "inputs without a type": 0,
     "env keys that inputs describe with several types": 0,
-    "described defaults that default_env repeats": 0,
+    "default_env entries for a key of another recipe's default_env": 0,
     "pairs of rooms of harness that import each other": 0,
     "pairs of rooms of crowdperf that import each other": 0,
     "lines of Python in script and src": 92_000,
@@ -50,10 +51,7 @@ LIMITS = {
 }
 """The most that a count may be. Counts without a limit are for information."""
 FILES_OF_A_NAME = 5
-"""The most files that may tell the name of an input: its description, and what carries and converts it. Any file may
-read the field of the type that carries it (``serving.instance_count``)."""
-OTHERS_FORMAT = ("script/get-triton-server/backends/", "src/crowdperf/harness/backends/triton/repository.py")
-"""Files in Triton's format, whose ``max_batch_size`` is its name, not ours."""
+"""The most files in which the name of an input may be: its description, its use, and what carries it."""
 HOOKS = {"preprocess", "postprocess", "plan", "plan_reuse", "predeps", "detect_version", "main"}
 LEFT_OUT = {"__pycache__", "node_modules", "build"}
 
@@ -124,7 +122,7 @@ class House:
             "tables of words for yes and no": len(tables),
             "public functions of one name in several modules": len(public),
             **{f"functions {name}": len(functions.get(name, ())) for name in ONE_IDEA},
-            "classes that read single values (of JSON, YAML, logs)": len(readers),
+            "classes that read single values (of JSON, YAML, inputs)": len(readers),
             "modules that parse JSON or YAML": len(parsing),
             "where": {"tables": tables, "readers": readers, "parse_detail_log": functions.get("parse_detail_log", [])},
         }
@@ -135,8 +133,7 @@ class House:
         """What recipes declare of their inputs, and in how many files a name stands."""
         rows = [row for meta in self.metas.values() for row in self._described(meta).values()]
         files = [*self.python("script", "src", "automation"), *self.checkout.glob("script/*/*.yaml")]
-        own = (path for path in files if not str(path.relative_to(self.checkout)).startswith(OTHERS_FORMAT))
-        texts = [path.read_text(encoding="utf-8") for path in own]
+        texts = [path.read_text(encoding="utf-8") for path in files]
         tests = [path.read_text(encoding="utf-8") for path in self.python("tests")]
         mapped = sum(len(meta.get("input_mapping") or {}) for meta in self.metas.values())
         found: dict[str, Any] = {
@@ -148,14 +145,20 @@ class House:
         types: dict[str, set[str]] = {}
         for row in rows:
             if row.get("env"):
-                types.setdefault(row["env"], set()).add(str(row.get("type")).removeprefix("list of "))
-        mixed = {key: sorted(kinds) for key, kinds in sorted(types.items()) if len(kinds - {"text"}) > 1}
+                types.setdefault(row["env"], set()).add(str(row.get("type")))
+        mixed = {key: sorted(kinds) for key, kinds in sorted(types.items()) if len(kinds) > 1}
         found["env keys that inputs describe with several types"] = len(mixed)
-        repeated = [f"{path.parent.name} {name}" for path, meta in self.metas.items() for name in self._repeated(meta)]
-        found["described defaults that default_env repeats"] = len(repeated)
-        found["where"] = {"env keys of several types": mixed, "repeated defaults": repeated}
+        homes: dict[str, set[str]] = {}
+        for path, meta in self.metas.items():
+            for key in _default_keys(meta):
+                homes.setdefault(key, set()).add(path.parent.name)
+        shared = {key: sorted(recipes) for key, recipes in sorted(homes.items()) if len(recipes) > 1}
+        found["default_env entries for a key of another recipe's default_env"] = sum(map(len, shared.values())) - len(
+            shared
+        )
+        found["where"] = {"env keys of several types": mixed, "keys of several default_env": shared}
         for name in names:
-            word = re.compile(rf"(?<![\w.]){name}\b")
+            word = re.compile(rf"\b{name}\b")
             found[f"files that name {name}"] = sum(bool(word.search(text)) for text in texts)
             found[f"files of tests that name {name}"] = sum(bool(word.search(text)) for text in tests)
         return found
@@ -166,12 +169,6 @@ class House:
         shared = self.metas.get(self.checkout / "script" / base / "_cm.yaml", {}).get("input_description") or {}
         own = meta.get("input_description") or {}
         return {name: {**(shared.get(name) or {}), **(row or {})} for name, row in own.items()}
-
-    def _repeated(self, meta: dict[str, Any]) -> list[str]:
-        """The inputs whose default a recipe describes, and says again in its ``default_env``. That another recipe has a
-        default of the same key, or a variation another one, is not a repetition."""
-        filled = meta.get("default_env") or {}
-        return [name for name, row in self._described(meta).items() if "default" in row and row.get("env") in filled]
 
     # --- rooms ---
 
@@ -237,6 +234,16 @@ def _dependency_tags(meta: Any) -> Iterator[str]:
             yield from _dependency_tags(one)
 
 
+def _default_keys(meta: Any) -> Iterator[str]:
+    """The keys of every ``default_env`` anywhere in metadata."""
+    if isinstance(meta, dict):
+        for key, value in meta.items():
+            yield from value if key == "default_env" and isinstance(value, dict) else _default_keys(value)
+    elif isinstance(meta, list):
+        for one in meta:
+            yield from _default_keys(one)
+
+
 def _yes_no_tables(tree: ast.Module) -> Iterator[int]:
     """The lines of collections of at least three words that mean yes or no."""
     for node in walk(tree):
@@ -253,11 +260,12 @@ def _yes_no_tables(tree: ast.Module) -> Iterator[int]:
 
 
 def _reader_classes(tree: ast.Module) -> Iterator[str]:
-    """Classes with at least two methods that read the value of a key. There are three: `Record` for documents, and of
-    LoadGen's log `Values`, which refuses what a run cannot have, and `LogView` of the checker, which goes on."""
+    """Classes with at least two methods that read single values."""
     for node in walk(tree):
-        if isinstance(node, ast.ClassDef) and len({getattr(one, "name", "") for one in node.body} & READS) >= 2:
-            yield node.name
+        if isinstance(node, ast.ClassDef):
+            methods = {one.name.strip("_") for one in node.body if isinstance(one, ast.FunctionDef)}
+            if len(methods & READS) >= 2:
+                yield node.name
 
 
 def _imported(tree: ast.Module, package: str, inside: tuple[str, ...]) -> Iterator[tuple[str, ...]]:

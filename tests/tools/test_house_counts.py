@@ -25,7 +25,7 @@ FILES = {
     "script/get-mlperf-results-lib/_cm.yaml": "alias: get-mlperf-results-lib\n",
     "script/run-it/_cm.yaml": META,
     "script/run-too/_cm.yaml": "_base: script::run-it\ninput_description:\n  size: {desc: of this one}\n"
-    "  kind: {type: whole, desc: d, default: 1}\ndefault_env: {CM_KIND: 1}\n",
+    "  kind: {type: text, desc: d}\nvariations:\n  fast:\n    default_env: {CM_KIND: b}\n",
     "script/run-it/customize.py": 'if __name__ == "customize":\n    raise ImportError\nTRUE = ("yes", "on", "1")\n',
     "tests/test_it.py": 'import sys\n{0}.append("x")\n{0}[:0] = ["y"]\nprint({0})\n'.format("sys.path"),
     "automation/engine.py": "a = 1\n",
@@ -35,7 +35,7 @@ PACKAGE = {
     "config.py": "from .text import parts\n\ndef parse_detail_log(): ...\n",
     "text/__init__.py": "",
     "text/parts.py": "from ..errors import A\nfrom .. import config\nimport json\njson.loads('name')\n",
-    "errors.py": "class A:\n    def text(self, key): ...\n    def number(self, key): ...\n",
+    "errors.py": "class A:\n    def text(self): ...\n    def number(self): ...\n",
     "watch/__init__.py": "from ..errors import A\n",
 }
 
@@ -60,25 +60,25 @@ def test_the_counts_of_a_made_house(tmp_path: Path) -> None:
         "public functions of one name in several modules": 0,
         "functions parse_detail_log": 1,
         **dict.fromkeys([f"functions {name}" for name in ("text_of", "_text", "failure", "write_json")], 0),
-        "classes that read single values (of JSON, YAML, logs)": 1,
+        "classes that read single values (of JSON, YAML, inputs)": 1,
         "modules that parse JSON or YAML": 1,
         "inputs": 5,
         "inputs with a type": 3,
         "inputs without a type": 2,
         "env keys that inputs describe with several types": 1,
-        "described defaults that default_env repeats": 1,
+        "default_env entries for a key of another recipe's default_env": 1,
         "inputs in input_mapping": 1,
         "files that name name": 2,
         "files of tests that name name": 0,
         "pairs of rooms of harness that import each other": 1,
         "pairs of rooms of crowdperf that import each other": 0,
         "lines of Python in script and src": 14,
-        "lines of _cm.yaml": 17,
+        "lines of _cm.yaml": 19,
         "lines of Python in tests": 4,
         "lines of Python in automation": 1,
     }
     assert where["harness"] == {"core <-> text": [1, 2]}
-    assert where["repeated defaults"] == ["run-too kind"]
+    assert where["keys of several default_env"] == {"CM_KIND": ["run-it", "run-too"]}
     assert where["tables"] == ["script/run-it/customize.py:3"]
 
 
