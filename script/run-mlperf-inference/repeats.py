@@ -117,8 +117,10 @@ def make(i: dict[str, Any], folder: Path, say: Callable[[str], None]) -> dict[st
     rows = summary(folder)
     write_json(folder / SUMMARY, {"format": 1, "repeats": count, "metrics": rows})
     given = {name: value for name, value in inputs.items() if name not in ("tags", "quiet", *_PLACES)}
-    kept = {name: i["input"][name] for name in ("baseline_with",) if i["input"].get(name)}
-    command = repeat_command(without_secrets({**given, "repeats": count, **kept}))
+    given["repeats"] = count
+    if i["input"].get("baseline_with"):
+        given["baseline_with"] = i["input"]["baseline_with"]
+    command = repeat_command(without_secrets(given))
     places = KnownFolders({RESULT: str(folder), HOME: str(Path.home())})
     write_whole(folder / PAGE, page(folder, rows, honest({"command": command}, places)["command"]))
     say(f"\n{count} repeats in {folder}")
