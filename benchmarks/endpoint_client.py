@@ -32,7 +32,7 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -215,10 +215,10 @@ def measured(url: str, load: Load, processes: int = 1) -> Round:
 
 
 class Bare(asyncio.Protocol):
-    """Sends a request again as soon as its answer has ended, while any are left, and notes when reads came."""
+    """Sends a request again as soon as its answer has ended, while there are more, and notes when reads came."""
 
-    def __init__(self, request: bytes, left: list[bytes], ttfts_s: list[float]) -> None:
-        self._request, self._left, self._ttfts_s = request, left, ttfts_s
+    def __init__(self, request: bytes, more: Iterator[int], ttfts_s: list[float]) -> None:
+        self._request, self._more, self._ttfts_s = request, more, ttfts_s
         self._sent_s, self._times_s = 0.0, list[float]()
         self.ended = asyncio.Event()
 
@@ -234,11 +234,10 @@ class Bare(asyncio.Protocol):
         self._times_s.append(time.monotonic())
         if data.endswith(b"0\r\n\r\n"):
             self._ttfts_s.append(self._times_s[0] - self._sent_s)
-            if self._left:
-                self._left.pop()
-                self.ask()
-            else:
+            if next(self._more, None) is None:
                 self.ended.set()
+            else:
+                self.ask()
 
 
 def floor(url: str, load: Load) -> tuple[float, float]:
@@ -247,17 +246,16 @@ def floor(url: str, load: Load) -> tuple[float, float]:
     body = json.dumps(content).encode()
     head = f"POST /{load.pace}/v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     request = b"%sContent-Length: %d\r\n\r\n%s" % (head.encode(), len(body), body)
-    left, ttfts_s, loop = list[bytes](), list[float](), new_loop()
+    more, ttfts_s, loop = iter(range(load.count - load.in_flight)), list[float](), new_loop()
 
     async def story() -> float:
         place = urlsplit(url)
         opening = [
-            loop.create_connection(lambda: Bare(request, left, ttfts_s), place.hostname, place.port)
+            loop.create_connection(lambda: Bare(request, more, ttfts_s), place.hostname, place.port)
             for _ in range(load.in_flight)
         ]
         protocols = [(await one)[1] for one in opening]
         stats(url)
-        left.extend([request] * (load.count - load.in_flight))
         used_s = time.process_time()
         for one in protocols:
             one.ask()
