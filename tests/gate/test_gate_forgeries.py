@@ -41,7 +41,7 @@ def results_of(root: Path) -> list[str]:
 
 
 def quick(number: int, forgery: Forgery) -> str:
-    """The tree of a forgery that is looked at each time: in turn, and a heavy one where there is no other."""
+    """The tree in which a forgery is tried in every run: in turn, and a heavy one only if there is no other."""
     names = [tree for tree in forgery.trees if tree not in HEAVY] or forgery.trees
     return names[number % len(names)]
 
