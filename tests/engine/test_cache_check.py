@@ -72,76 +72,62 @@ def edit(path: Path, *, keeps_time: bool = True) -> None:
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
-def change(path: Path, key: str, value: Any) -> None:
+def written(text: str) -> Callable[[Path], object]:
+    """Another content, whatever it was."""
+    return lambda path: path.write_text(text)
+
+
+def made_a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def of_another_request(path: Path) -> None:
     details = json.loads(path.read_text())
-    details["request"][key] = value
+    details["request"]["variations"] = ["v"]
     path.write_text(json.dumps(details))
 
 
-DAMAGE: dict[str, tuple[Callable[[TemporaryHome, Path], object], str, str]] = {
-    "a lost file": (lambda home, entry: (entry / "data/a").unlink(), "file", "data/a is missing"),
-    "an edited file": (lambda home, entry: edit(entry / "data/b"), "file", "data/b was edited (the SHA-256 differs)"),
-    "a file that grew": (
-        lambda home, entry: (entry / "data/b").write_text("more, more"),
-        "file",
-        "has 10 bytes instead",
-    ),
-    "a folder in its place": (
-        lambda home, entry: ((entry / "data/a").unlink(), (entry / "data/a").mkdir()),
-        "file",
-        "bytes instead of 6",
-    ),
-    "lost results": (lambda home, entry: (entry / "cm-cached-state.json").unlink(), "state", "is missing"),
-    "cut results": (lambda home, entry: (entry / "cm-cached-state.json").write_text("{"), "state", "was edited"),
-    "edited results": (
-        lambda home, entry: (entry / "cm-cached-state.json").write_text('{"new_env": {"CM_X": "2"}}'),
-        "state",
-        "was edited",
-    ),
-    "lost details": (lambda home, entry: (entry / "entry.json").unlink(), "entry", "entry.json is missing or damaged"),
-    "cut details": (
-        lambda home, entry: (entry / "entry.json").write_text("{"),
-        "entry",
-        "entry.json is missing or damaged",
-    ),
+STATE = "cm-cached-state.json"
+OF_GET_X = "script/get-x"
+DAMAGE: dict[str, tuple[str, Callable[[Path], object], str, str]] = {
+    "a lost file": ("data/a", Path.unlink, "file", "data/a is missing"),
+    "an edited file": ("data/b", edit, "file", "data/b was edited (the SHA-256 differs)"),
+    "a file that grew": ("data/b", written("more, more"), "file", "has 10 bytes instead"),
+    "a folder in its place": ("data/a", made_a_folder, "file", "bytes instead of 6"),
+    "lost results": (STATE, Path.unlink, "state", "is missing"),
+    "cut results": (STATE, written("{"), "state", "was edited"),
+    "edited results": (STATE, written('{"new_env": {"CM_X": "2"}}'), "state", "was edited"),
+    "lost details": ("entry.json", Path.unlink, "entry", "entry.json is missing or damaged"),
+    "cut details": ("entry.json", written("{"), "entry", "entry.json is missing or damaged"),
     "another request": (
-        lambda home, entry: change(entry / "entry.json", "variations", ["v"]),
-        "entry",
-        "_cm.json says the variations [], entry.json ['v']",
+        "entry.json", of_another_request, "entry", "_cm.json says the variations [], entry.json ['v']",
     ),
-    "a lost tool": (
-        lambda home, entry: (home.folder / "tool").unlink(),
-        "dependency",
-        "tool (a dependency) is missing",
-    ),
-    "a named entry": (
-        lambda home, entry: shutil.rmtree(home.entry("get-y")),
-        "dependency",
-        "which CM_Y names, is gone",
-    ),
-    "an entry it was made with": (
-        lambda home, entry: shutil.rmtree(home.entry("get-z")),
-        "dependency",
-        "with which it was made, is gone",
-    ),
+    "a lost tool": ("tool", Path.unlink, "dependency", "tool (a dependency) is missing"),
+    "a named entry": ("get-y", shutil.rmtree, "dependency", "which CM_Y names, is gone"),
+    "an entry it was made with": ("get-z", shutil.rmtree, "dependency", "with which it was made, is gone"),
     "an edited recipe": (
-        lambda home, entry: (home.repo / "script/get-x/run.sh").write_text("true"),
-        "recipe",
-        "has changed since. --renew rebuilds the entry",
+        f"{OF_GET_X}/run.sh", written("true"), "recipe", "has changed since. --renew rebuilds the entry",
     ),
-    "a removed recipe": (
-        lambda home, entry: shutil.rmtree(home.repo / "script/get-x"),
-        "recipe",
-        "is not registered",
-    ),
-}
+    "a removed recipe": (OF_GET_X, shutil.rmtree, "recipe", "is not registered"),
+}  # fmt: skip
+"""What is damaged: a file of the entry of get-x, the tool, the entry of a dependency or the recipe. How it is damaged,
+and the kind and a part of the text of the problem."""
 
 
-@pytest.mark.parametrize(("damage", "kind", "text"), DAMAGE.values(), ids=DAMAGE.keys())
+def place_of(home: TemporaryHome, name: str) -> Path:
+    """Where the damage is done."""
+    if name in ("get-y", "get-z"):
+        return home.entry(name)
+    roots = {"tool": home.folder, OF_GET_X: home.repo, f"{OF_GET_X}/run.sh": home.repo}
+    return roots.get(name, home.entry("get-x")) / name
+
+
+@pytest.mark.parametrize(("name", "damage", "kind", "text"), DAMAGE.values(), ids=DAMAGE.keys())
 def test_each_damage_is_named_and_nothing_else(
-    filled: TemporaryHome, damage: Callable[[TemporaryHome, Path], object], kind: str, text: str
+    filled: TemporaryHome, name: str, damage: Callable[[Path], object], kind: str, text: str
 ) -> None:
-    damage(filled, filled.entry("get-x"))
+    damage(place_of(filled, name))
     found = problems(filled)
     assert [one for one, _ in found] == [kind]
     assert text in found[0][1]

@@ -72,76 +72,32 @@ LAYERED = {
 }
 
 
+GIVEN_A, GIVEN_F = ({"env": {key: "given"}} for key in ("CM_A", "CM_F"))
+BY_FLAG = ("--env or a flag", "command line", "given", "set")
+DEFAULT_A, OWN_C = ("default_env", "recipe", "default", "set"), ("env", "recipe", "own", "set")
+IF_B = "update_meta_if_env (enable_if_env: CM_B in [default]) in recipe"
+FIVE = [("input --d", "command line", "5", "set"), ("env", "recipe", "own", "not taken")]
+BY_V = ("env", "variation _v", "variation", "replaced")
+
+
 @pytest.mark.parametrize(
     ("inputs", "key", "expected"),
     [
-        ({}, "CM_A", [("default_env", "recipe", "default", "set")]),
-        (
-            {"env": {"CM_A": "given"}},
-            "CM_A",
-            [
-                ("--env or a flag", "command line", "given", "set"),
-                ("default_env", "recipe", "default", "not taken"),
-            ],
-        ),
-        ({}, "CM_C", [("env", "recipe", "own", "set")]),
-        (
-            {"d": "5"},
-            "CM_D",
-            [("input --d", "command line", "5", "set"), ("env", "recipe", "own", "not taken")],
-        ),
-        (
-            {},
-            "CM_E",
-            [
-                (
-                    "env",
-                    "update_meta_if_env (enable_if_env: CM_B in [default]) in recipe",
-                    "conditional",
-                    "set",
-                )
-            ],
-        ),
+        ({}, "CM_A", [DEFAULT_A]),
+        (GIVEN_A, "CM_A", [BY_FLAG, ("default_env", "recipe", "default", "not taken")]),
+        ({}, "CM_C", [OWN_C]),
+        ({"d": "5"}, "CM_D", FIVE),
+        ({}, "CM_E", [("env", IF_B, "conditional", "set")]),
         ({}, "CM_F", [("const", "recipe", "constant", "set")]),
-        (
-            {"env": {"CM_F": "given"}},
-            "CM_F",
-            [
-                ("--env or a flag", "command line", "given", "set"),
-                ("const", "recipe", "constant", "replaced"),
-            ],
-        ),
-        (
-            {"tags": "get,x,_v"},
-            "CM_C",
-            [("env", "recipe", "own", "set"), ("env", "variation _v", "variation", "replaced")],
-        ),
+        (GIVEN_F, "CM_F", [BY_FLAG, ("const", "recipe", "constant", "replaced")]),
+        ({"tags": "get,x,_v"}, "CM_C", [OWN_C, BY_V]),
         (
             {"tags": "get,x,_v", "version": "2"},
             "CM_C",
-            [
-                ("env", "recipe", "own", "set"),
-                ("env", "variation _v", "variation", "replaced"),
-                ("env", "versions 2", "version 2", "replaced"),
-            ],
+            [OWN_C, BY_V, ("env", "versions 2", "version 2", "replaced")],
         ),
-        (
-            {"tags": "get,x,_v", "d": "5"},
-            "CM_D",
-            [
-                ("input --d", "command line", "5", "set"),
-                ("env", "recipe", "own", "not taken"),
-                ("env", "variation _v", "variation", "not taken"),
-            ],
-        ),
-        (
-            {"tags": "get,x,_v"},
-            "CM_A",
-            [
-                ("default_env", "recipe", "default", "set"),
-                ("default_env", "variation _v", "too late", "not taken"),
-            ],
-        ),
+        ({"tags": "get,x,_v", "d": "5"}, "CM_D", [*FIVE, ("env", "variation _v", "variation", "not taken")]),
+        ({"tags": "get,x,_v"}, "CM_A", [DEFAULT_A, ("default_env", "variation _v", "too late", "not taken")]),
         ({"version": "2"}, "CM_VERSION", [("the version in effect", "", "2", "set")]),
     ],
 )
@@ -149,9 +105,7 @@ def test_the_history_of_a_key_names_each_block_that_had_a_say(
     home: TemporaryHome, inputs: dict[str, Any], key: str, expected: History
 ) -> None:
     home.recipe("get-x", LAYERED)
-    tags = inputs.pop("tags", "get,x")
-    found = explain(home, tags, keys=key, **inputs)
-    assert history(found, key) == expected
+    assert history(explain(home, **{"tags": "get,x", **inputs}, keys=key), key) == expected
 
 
 def test_a_value_that_is_filled_in_tells_so(home: TemporaryHome) -> None:

@@ -7,8 +7,9 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from harness_support import SCRIPTS, SOURCE
 
@@ -49,103 +50,62 @@ class Inputs:
     model_infos: Mapping[str, Path] = field(default_factory=dict)
 
 
-def _architecture(name: str) -> tuple[str, ...]:
-    return ("crowdperf.models.make_model", "--architecture", name, "--config", "tiny")
+def _made(dataset_name: str, dataset: str, model: str, **more: Any) -> Maker:
+    """A model that a program of crowdperf.standins.fits fits, or that has weights of its `--architecture` alone."""
+    name, *words = dataset.split()
+    program, *of_model = model.split()
+    programs = "models.make_model" if program == "make_model" else f"standins.fits.{program}"
+    return Maker(
+        dataset_name=dataset_name,
+        dataset=(f"crowdperf.standins.datasets.{name}", *words),
+        model=(f"crowdperf.{programs}", *of_model),
+        **more,
+    )
 
 
 def _detection(layout: str, architecture: str) -> Maker:
     classes = str(SCRIPTS / f"get-dataset-{layout}" / "classes.txt")
-    scenes = ("crowdperf.standins.datasets.scenes", "--layout", layout, "--classes", classes)
-    return Maker(
-        dataset_name=layout,
-        dataset=(*scenes, "--count", "12", "--pictures", "small"),
-        model=("crowdperf.standins.fits.detection", "--architecture", architecture),
-        query_count=10,
+    made = _made(
+        layout, f"scenes --layout {layout} --count 12 --pictures small", f"detection --architecture {architecture}"
     )
+    return replace(made, dataset=(*made.dataset, "--classes", classes), query_count=10)
 
 
+_CNNDM = "cnndm --count 32 --lengths small --training_count 320"
+_LIBRISPEECH = "librispeech --count 32 --longest_s 3.5 --training_count 400"
+_ONE_HOT, _MULTI_HOT = (f"criteo --form {form} --size tiny --count 24" for form in ("one-hot", "multi-hot"))
+_RESNET50 = "make_model --architecture resnet50 --config tiny"
 MAKERS: Mapping[str, Maker] = {
-    "bert": Maker(
-        dataset_name="squad",
-        dataset=("crowdperf.standins.datasets.squad", "--kind", "tiny", "--count", "24"),
-        model=("crowdperf.standins.fits.bert",),
-    ),
+    "bert": _made("squad", "squad --kind tiny --count 24", "bert"),
     "digits": Maker(
         dataset_name="digits",
         dataset=("get-dataset-digits/make_dataset.py",),
         model=("get-ml-model-digits/fit_model.py",),
         frameworks=("onnx",),
     ),
-    "dlrm": Maker(
-        dataset_name="criteo",
-        dataset=("crowdperf.standins.datasets.criteo", "--form", "one-hot", "--size", "tiny", "--count", "24"),
+    "dlrm": _made(
+        "criteo",
+        _ONE_HOT,
+        "dlrm --architecture dlrm",
         conversion=("get-dataset-criteo/convert_day.py",),
-        model=("crowdperf.standins.fits.dlrm", "--architecture", "dlrm"),
         has_store=False,
     ),
-    "dlrm_v2": Maker(
-        dataset_name="criteo_multihot",
-        dataset=("crowdperf.standins.datasets.criteo", "--form", "multi-hot", "--size", "tiny", "--count", "24"),
-        model=("crowdperf.standins.fits.dlrm", "--architecture", "dlrm_v2"),
-        has_store=False,
-    ),
-    "gptj": Maker(
-        dataset_name="cnndm",
-        dataset=("crowdperf.standins.datasets.cnndm", "--count", "32", "--lengths", "small", "--training_count", "320"),
-        model=("crowdperf.standins.fits.gptj",),
-        has_store=False,
-        query_count=5,
-    ),
-    "resnet50": Maker(
-        dataset_name="imagenet",
-        dataset=("crowdperf.standins.datasets.imagenet", "--count", "24", "--sizes", "small"),
-        model=_architecture("resnet50"),
-        is_fitted=False,
-    ),
+    "dlrm_v2": _made("criteo_multihot", _MULTI_HOT, "dlrm --architecture dlrm_v2", has_store=False),
+    "gptj": _made("cnndm", _CNNDM, "gptj", has_store=False, query_count=5),
+    "resnet50": _made("imagenet", "imagenet --count 24 --sizes small", _RESNET50, is_fitted=False),
     "retinanet": _detection("openimages", "retinanet"),
-    "rgat": Maker(
-        dataset_name="igbh",
-        dataset=("crowdperf.standins.datasets.igbh", "--kind", "tiny", "--count", "120"),
-        model=("crowdperf.standins.fits.rgat",),
-        has_store=False,
-    ),
-    "rnnt": Maker(
-        dataset_name="librispeech",
-        dataset=(
-            "crowdperf.standins.datasets.librispeech", "--count", "32", "--longest_s", "3.5", "--training_count", "400",
-        ),
-        model=("crowdperf.standins.fits.rnnt",),
-    ),
+    "rgat": _made("igbh", "igbh --kind tiny --count 120", "rgat", has_store=False),
+    "rnnt": _made("librispeech", _LIBRISPEECH, "rnnt"),
     "ssd_mobilenet": _detection("coco", "ssd_mobilenet"),
     "ssd_resnet34": _detection("coco", "ssd_resnet34"),
-    "stable_diffusion_xl": Maker(
-        dataset_name="coco2014",
-        dataset=("crowdperf.standins.datasets.coco2014", "--count", "12", "--kind", "tiny"),
-        model=("crowdperf.standins.fits.stable_diffusion_xl",),
-        has_store=False,
-        query_count=10,
+    "stable_diffusion_xl": _made(
+        "coco2014", "coco2014 --count 12 --kind tiny", "stable_diffusion_xl", has_store=False, query_count=10
     ),
-    "unet3d": Maker(
-        dataset_name="kits19",
-        dataset=("crowdperf.standins.datasets.kits19", "--size", "tiny", "--count", "2"),
-        model=("crowdperf.standins.fits.unet3d",),
-        query_count=3,
-    ),
-    "unet3d_brats": Maker(
-        dataset_name="brats19",
-        dataset=("crowdperf.standins.datasets.brats19", "--size", "tiny", "--count", "2"),
-        model=("crowdperf.standins.fits.unet3d_brats",),
-        has_store=False,
-        query_count=3,
-    ),
-    "whisper": Maker(
-        dataset_name="whisper",
-        dataset=("crowdperf.standins.datasets.whisper", "--count", "16", "--longest_s", "3.9"),
-        model=("crowdperf.standins.fits.whisper",),
-        has_store=False,
-    ),
+    "unet3d": _made("kits19", "kits19 --size tiny --count 2", "unet3d", query_count=3),
+    "unet3d_brats": _made("brats19", "brats19 --size tiny --count 2", "unet3d_brats", has_store=False, query_count=3),
+    "whisper": _made("whisper", "whisper --count 16 --longest_s 3.9", "whisper", has_store=False),
     "yolo": _detection("coco", "yolo"),
-}  # fmt: skip
+}
 
 
 def call(words: Sequence[str], folder: Path) -> None:

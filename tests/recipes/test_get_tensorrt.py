@@ -139,43 +139,6 @@ def test_names_that_go_through_a_link_are_refused(hook_input: Any, tmp_path: Pat
 
 
 @needs_gcc
-@pytest.mark.parametrize(
-    ("entries", "says"),
-    [
-        (made.cudnn_entries, "It has: cudnn-linux-x86_64-8.9.7.29_cuda12-archive with LICENSE, include, lib"),
-        (lambda: [("photos/cat.jpg", b"cat")], "missing in it: lib/libnvinfer.so* (or lib64/); include/NvInferVersion"),
-        (lambda: [one for one in made.tensorrt_entries() if "/lib" not in one[0]], "missing in it: lib/libnvinfer.so*"),
-    ],
-)
-def test_the_wrong_thing_is_refused_with_what_is_missing(
-    hook_input: Any, tmp_path: Path, entry: Path, entries: Any, says: str
-) -> None:
-    answer, _ = unpack(hook_input, made.tar(tmp_path / "download.tar.gz", entries()))
-    assert answer["return"] == 1
-    assert "is not NVIDIA's archive of TensorRT" in answer["error"]
-    assert says in answer["error"]
-    assert MESSAGE in answer["error"]
-    assert not (entry / "unpacked").exists(), "what was unpacked is gone"
-
-
-@needs_gcc
-@pytest.mark.parametrize(
-    ("top", "version", "number", "says"),
-    [
-        ("TensorRT-8.5.1.7", "8.5.1.7", 8501, f"the name '{NAME}' says TensorRT 8.6.1.6"),
-        ("TensorRT-8.6.1.6", "8.6.1.7", 8601, "its NvInferVersion.h says 8.6.1.7"),
-        ("TensorRT-8.6.1.6", "8.6.1.6", 8503, "the library says TensorRT 8.5.3"),
-    ],
-)
-def test_name_headers_and_library_must_agree(
-    hook_input: Any, tmp_path: Path, entry: Path, top: str, version: str, number: int, says: str
-) -> None:
-    answer, _ = unpack(hook_input, made.tar(tmp_path / NAME, made.tensorrt_entries(top, version, number)))
-    assert answer["return"] == 1
-    assert says in answer["error"]
-
-
-@needs_gcc
 def test_through_the_engine_a_changed_archive_is_another_entry(home: Any) -> None:
     made.tar(home.work / NAME, made.tensorrt_entries())
     first = home.run_cm("get,tensorrt", f"--tar_file={NAME}")

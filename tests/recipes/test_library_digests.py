@@ -103,93 +103,53 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     return Checkout(tmp_path_factory.mktemp("digests"))
 
 
+USERS = """
+kit/whole_file.py: app run-mlperf-inference get-ml-model-rnnt check-mlperf-submission download-file
+    not get-python3 extract-file detect-os
+data/answers.py: get-dataset-librispeech get-dataset-imagenet-val not app detect-cpu
+data/datasets.py: get-dataset-coco get-dataset-igbh not app get-dataset-smollm2
+models/make_model.py: get-ml-model-rnnt get-ml-model-resnet50 get-ml-model-dlrm-v2 get-ml-model-yolo
+    not app get-dataset-librispeech get-python3
+standins/fit_program.py: get-ml-model-rnnt get-ml-model-bert-large-squad get-ml-model-dlrm-v2
+    not app get-dataset-librispeech run-mlperf-inference quantize-ml-model
+harness/backends/openvino/backend.py: app,_bert-99,_openvino
+    not app,_bert-99,_onnxruntime app,_smollm2,_torch_llm get-ml-model-rnnt quantize-ml-model
+harness/backends/openvino/record.py: app,_bert-99,_openvino run-mlperf-inference show-mlperf-results
+    not app,_bert-99,_onnxruntime get-ml-model-bert-large-squad process-mlperf-accuracy
+harness/backends/openvino/library.py: app,_bert-99,_openvino generate-engine,_openvino
+    not app,_bert-99,_onnxruntime generate-engine,_tensorrt
+harness/backends/neuron_simulated/backend.py: app,_bert-99,_neuron not app,_bert-99,_triton_onnx
+benchmarks/bert/network.py: app,_bert-99,_onnxruntime get-ml-model-bert-large-squad get-preprocessed-dataset-squad
+    quantize-ml-model process-mlperf-accuracy generate-neuron-inputs,_bert
+    not app,_resnet50,_onnxruntime get-ml-model-rnnt get-dataset-squad run-mlperf-inference generate-neuron-inputs
+benchmarks/bert/record.py: app,_bert-99,_onnxruntime check-mlperf-submission generate-submission run-mlperf-inference
+    not app,_resnet50,_onnxruntime get-ml-model-rnnt
+benchmarks/ssd_resnet34/model.py: get-ml-model-ssd-resnet34 get-preprocessed-dataset-coco,_for.ssd-resnet34
+    not get-ml-model-ssd-mobilenet get-preprocessed-dataset-coco get-dataset-coco
+benchmarks/smollm2/dataset.py: app,_smollm2,_torch_llm get-dataset-smollm2
+    not app,_bert-99,_onnxruntime get-ml-model-smollm2
+harness/datasets/librispeech.py: app,_rnnt,_onnxruntime get-ml-model-rnnt get-preprocessed-dataset-librispeech
+    not app,_bert-99,_onnxruntime get-ml-model-bert-large-squad get-dataset-coco
+models/published_model.py: get-ml-model-rnnt get-ml-model-dlrm-v2 get-ml-model-3d-unet get-ml-model-stable-diffusion-xl
+    not app get-dataset-librispeech quantize-ml-model get-ml-model-gptj
+standins/fits/dlrm.py: get-ml-model-dlrm get-ml-model-dlrm-v2 not app get-ml-model-rnnt
+harness/backends/neuron/triton_model.py: app,_bert-99,_neuron generate-triton-model-repository
+    not app,_bert-99,_triton_onnx get-triton-server
+web/render.py: serve-mlperf-results not app check-mlperf-submission import-mlperf-results
+benchmarks/unet3d_brats/page.md: not app get-ml-model-3d-unet,_brats
+"""
+"""A file: the queries that use it, and some that do not; "app" is app-mlperf-inference."""
+
+
 @pytest.mark.parametrize(
-    ("file", "used_by", "others"),
-    [
-        (  # the kit, which nearly everything stands on
-            "kit/whole_file.py",
-            [APP, "run-mlperf-inference", "get-ml-model-rnnt", "check-mlperf-submission", "download-file"],
-            ["get-python3", "extract-file", "detect-os"],
-        ),
-        ("data/answers.py", ["get-dataset-librispeech", "get-dataset-imagenet-val"], [APP, "detect-cpu"]),
-        ("data/datasets.py", ["get-dataset-coco", "get-dataset-igbh"], [APP, "get-dataset-smollm2"]),
-        (
-            "models/make_model.py",
-            ["get-ml-model-rnnt", "get-ml-model-resnet50", "get-ml-model-dlrm-v2", "get-ml-model-yolo"],
-            [APP, "get-dataset-librispeech", "get-python3"],
-        ),
-        (
-            "standins/fit_program.py",
-            ["get-ml-model-rnnt", "get-ml-model-bert-large-squad", "get-ml-model-dlrm-v2"],
-            [APP, "get-dataset-librispeech", "run-mlperf-inference", "quantize-ml-model"],
-        ),
-        (  # one backend
-            "harness/backends/openvino/backend.py",
-            [f"{APP},_bert-99,_openvino"],
-            [f"{APP},_bert-99,_onnxruntime", f"{APP},_smollm2,_torch_llm", "get-ml-model-rnnt", "quantize-ml-model"],
-        ),
-        (
-            "harness/backends/openvino/record.py",
-            [f"{APP},_bert-99,_openvino", "run-mlperf-inference", "show-mlperf-results"],
-            [f"{APP},_bert-99,_onnxruntime", "get-ml-model-bert-large-squad", "process-mlperf-accuracy"],
-        ),
-        (
-            "harness/backends/openvino/library.py",
-            [f"{APP},_bert-99,_openvino", "generate-engine,_openvino"],
-            [f"{APP},_bert-99,_onnxruntime", "generate-engine,_tensorrt"],
-        ),
-        (
-            "harness/backends/neuron_simulated/backend.py",
-            [f"{APP},_bert-99,_neuron"],
-            [f"{APP},_bert-99,_triton_onnx"],
-        ),
-        (  # one benchmark
-            "benchmarks/bert/network.py",
-            [f"{APP},_bert-99,_onnxruntime", "get-ml-model-bert-large-squad", "get-preprocessed-dataset-squad",
-             "quantize-ml-model", "process-mlperf-accuracy", "generate-neuron-inputs,_bert"],
-            [f"{APP},_resnet50,_onnxruntime", "get-ml-model-rnnt", "get-dataset-squad", "run-mlperf-inference",
-             "generate-neuron-inputs"],
-        ),
-        (
-            "benchmarks/bert/record.py",
-            [f"{APP},_bert-99,_onnxruntime", "check-mlperf-submission", "generate-submission", "run-mlperf-inference"],
-            [f"{APP},_resnet50,_onnxruntime", "get-ml-model-rnnt"],
-        ),
-        (
-            "benchmarks/ssd_resnet34/model.py",
-            ["get-ml-model-ssd-resnet34", "get-preprocessed-dataset-coco,_for.ssd-resnet34"],
-            ["get-ml-model-ssd-mobilenet", "get-preprocessed-dataset-coco", "get-dataset-coco"],
-        ),
-        (
-            "benchmarks/smollm2/dataset.py",
-            [f"{APP},_smollm2,_torch_llm", "get-dataset-smollm2"],
-            [f"{APP},_bert-99,_onnxruntime", "get-ml-model-smollm2"],
-        ),
-        (
-            "harness/datasets/librispeech.py",
-            [f"{APP},_rnnt,_onnxruntime", "get-ml-model-rnnt", "get-preprocessed-dataset-librispeech"],
-            [f"{APP},_bert-99,_onnxruntime", "get-ml-model-bert-large-squad", "get-dataset-coco"],
-        ),
-        (
-            "models/published_model.py",
-            ["get-ml-model-rnnt", "get-ml-model-dlrm-v2", "get-ml-model-3d-unet", "get-ml-model-stable-diffusion-xl"],
-            [APP, "get-dataset-librispeech", "quantize-ml-model", "get-ml-model-gptj"],
-        ),
-        ("standins/fits/dlrm.py", ["get-ml-model-dlrm", "get-ml-model-dlrm-v2"], [APP, "get-ml-model-rnnt"]),
-        (
-            "harness/backends/neuron/triton_model.py",
-            [f"{APP},_bert-99,_neuron", "generate-triton-model-repository"],
-            [f"{APP},_bert-99,_triton_onnx", "get-triton-server"],
-        ),
-        ("web/render.py", ["serve-mlperf-results"], [APP, "check-mlperf-submission", "import-mlperf-results"]),
-        ("benchmarks/unet3d_brats/page.md", [], [APP, "get-ml-model-3d-unet,_brats"]),  # documentation
-    ],
-)  # fmt: skip
-def test_a_file_is_used_by_the_recipes_that_import_it_or_declare_it(
-    checkout: Checkout, file: str, used_by: Sequence[str], others: Sequence[str]
-) -> None:
-    assert set(used_by) - checkout.users(file) == set(), "must use it"
-    assert set(others) & checkout.users(file) == set(), "must not use it"
+    "row", USERS.replace("\n    ", " ").strip().splitlines(), ids=lambda row: row.partition(":")[0]
+)
+def test_a_file_is_used_by_the_recipes_that_import_it_or_declare_it(checkout: Checkout, row: str) -> None:
+    file, _, queries = re.sub(r"\bapp(?=[, ]|$)", APP, row).partition(":")
+    used_by, others = (set(part.split()) for part in queries.split(" not "))
+    assert others and (used_by | others) <= checkout.files.keys()
+    assert used_by - checkout.users(file) == set(), "must use it"
+    assert others & checkout.users(file) == set(), "must not use it"
 
 
 @pytest.mark.parametrize(

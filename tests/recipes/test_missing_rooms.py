@@ -8,79 +8,56 @@ from recipe_loader import load_recipe
 
 from crowdperf.kit import rooms
 
-TINY = {"CM_PUBLISHED_MODEL_SOURCE": "tiny", "CM_ML_MODEL_FRAMEWORK": "onnx"}
+TINY = "PUBLISHED_MODEL_SOURCE=tiny ML_MODEL_FRAMEWORK=onnx"
+MADE, FITTED, REAL, PUBLISHED = "_synthetic or _tiny", "use _synthetic", "use the real data", "the published weights"
 CASES = [
-    ("get-ml-model-yolo", TINY, "yolo with _tiny", "use _synthetic"),
-    ("get-ml-model-dlrm", TINY, "dlrm with _tiny", "use _synthetic"),
+    ("ml-model-yolo", TINY, "yolo with _tiny", FITTED),
+    ("ml-model-dlrm", TINY, "dlrm with _tiny", FITTED),
     (
-        "get-ml-model-resnet50",
-        {"CM_RESNET50_SOURCE": "tiny", "CM_RESNET50_IS_FITTED": "yes"},
+        "ml-model-resnet50",
+        "RESNET50_SOURCE=tiny RESNET50_IS_FITTED=yes",
         "resnet50 with fitted weights (_tiny)",
-        "use _synthetic",
+        FITTED,
     ),
     (
-        "get-ml-model-bert-large-squad",
-        {"CM_BERT_SOURCE": "tiny", "CM_ML_MODEL_FRAMEWORK": "onnx", "CM_ML_MODEL_PRECISION": "fp32"},
+        "ml-model-bert-large-squad",
+        "BERT_SOURCE=tiny ML_MODEL_FRAMEWORK=onnx ML_MODEL_PRECISION=fp32",
         "bert-large with _tiny",
-        "use _synthetic",
+        FITTED,
     ),
     (
-        "get-ml-model-mlperf-text",
-        {"CM_ML_MODEL_TEXT_NAME": "llama3.1-8b", "CM_ML_MODEL_TEXT_SOURCE": "synthetic"},
+        "ml-model-mlperf-text",
+        "ML_MODEL_TEXT_NAME=llama3.1-8b ML_MODEL_TEXT_SOURCE=synthetic",
         "llama3.1-8b with _synthetic",
         "use the published model",
     ),
+    ("dataset-coco", "DATASET_COCO_SOURCE=synthetic DATASET_SIZE=8", f"coco with {MADE}", REAL),
+    ("dataset-kits19", "DATASET_KITS19_WAY=synthetic DATASET_SIZE=8", f"kits19 with {MADE}", REAL),
+    ("dataset-imagenet-val", "DATASET_IMAGENET_VAL_WAY=synthetic DATASET_SIZE=8", f"imagenet with {MADE}", REAL),
+    ("dataset-squad", "SQUAD_SOURCE=tiny", f"squad with {MADE}", REAL),
+    ("dataset-cnndm", "CNNDM_SOURCE=synthetic", f"cnndm with {MADE}", REAL),
+    ("dataset-librispeech", "LIBRISPEECH_SOURCE=synthetic", f"librispeech with {MADE}", REAL),
     (
-        "get-dataset-coco",
-        {"CM_DATASET_COCO_SOURCE": "synthetic", "CM_DATASET_SIZE": "8"},
-        "coco with _synthetic or _tiny",
-        "use the real data",
+        "dataset-mlperf-text",
+        "DATASET_TEXT_BENCHMARK=llama2-70b DATASET_TEXT_SOURCE=synthetic DATASET_TEXT_SIZE=8",
+        f"llama2-70b with {MADE}",
+        REAL,
     ),
-    (
-        "get-dataset-kits19",
-        {"CM_DATASET_KITS19_WAY": "synthetic", "CM_DATASET_SIZE": "8"},
-        "kits19 with _synthetic or _tiny",
-        "use the real data",
-    ),
-    (
-        "get-dataset-imagenet-val",
-        {"CM_DATASET_IMAGENET_VAL_WAY": "synthetic", "CM_DATASET_SIZE": "8"},
-        "imagenet with _synthetic or _tiny",
-        "use the real data",
-    ),
-    ("get-dataset-squad", {"CM_SQUAD_SOURCE": "tiny"}, "squad with _synthetic or _tiny", "use the real data"),
-    ("get-dataset-cnndm", {"CM_CNNDM_SOURCE": "synthetic"}, "cnndm with _synthetic or _tiny", "use the real data"),
-    (
-        "get-dataset-librispeech",
-        {"CM_LIBRISPEECH_SOURCE": "synthetic"},
-        "librispeech with _synthetic or _tiny",
-        "use the real data",
-    ),
-    (
-        "get-dataset-mlperf-text",
-        {
-            "CM_DATASET_TEXT_BENCHMARK": "llama2-70b",
-            "CM_DATASET_TEXT_SOURCE": "synthetic",
-            "CM_DATASET_TEXT_SIZE": "8",
-        },
-        "llama2-70b with _synthetic or _tiny",
-        "use the real data",
-    ),
-    ("get-ml-model-whisper", TINY, "whisper with _tiny", "use the published weights"),
-    (
-        "get-ml-model-whisper",
-        {**TINY, "CM_PUBLISHED_MODEL_SOURCE": "random"},
-        "whisper with _synthetic",
-        "use the published weights",
-    ),
+    ("ml-model-whisper", TINY, "whisper with _tiny", f"use {PUBLISHED}"),
+    ("ml-model-whisper", TINY.replace("tiny", "random"), "whisper with _synthetic", f"use {PUBLISHED}"),
 ]
+"""A recipe, without get-, values of its env, without CM_, what is refused, and what to use instead."""
 
 
-@pytest.mark.parametrize(("alias", "env", "what", "instead"), CASES, ids=[case[0] for case in CASES])
+@pytest.mark.parametrize(("name", "words", "what", "instead"), CASES, ids=[case[0] for case in CASES])
 def test_what_needs_the_room_of_stand_ins_is_refused_only_where_it_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alias: str, env: dict[str, str], what: str, instead: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, words: str, what: str, instead: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    alias, env = (
+        f"get-{name}",
+        {f"CM_{key}": value for key, _, value in (word.partition("=") for word in words.split())},
+    )
     assert load_recipe(alias).plan({"env": dict(env)})["return"] == 0
     monkeypatch.setattr(rooms, "PACKAGE", tmp_path / "src" / "crowdperf")
     answer: dict[str, Any] = load_recipe(alias).plan({"env": dict(env)})

@@ -244,3 +244,67 @@ def test_a_truncated_archive_is_told(hook_input: Any, tmp_path: Path, inside: Pa
     assert answer["return"] == 1
     assert "is damaged" in answer["error"] or "is none of" in answer["error"]
     assert made.snapshot(tmp_path) == before
+
+
+ENTRIES = {CUDNN: made.cudnn_entries, TENSORRT: made.tensorrt_entries}
+PHOTO = [("photos/cat.jpg", b"cat")]
+
+
+def without(part: str, entries: list[made.Entry]) -> list[made.Entry]:
+    return [one for one in entries if part not in one[0]]
+
+
+@needs_gcc
+@pytest.mark.parametrize(
+    ("kind", "entries", "says"),
+    [
+        (CUDNN, lambda: without("/lib/", made.cudnn_entries()), "missing in it: lib/libcudnn.so* (or lib64/)."),
+        (CUDNN, lambda: without("/include/", made.cudnn_entries()), "missing in it: include/cudnn_version.h."),
+        (CUDNN, lambda: PHOTO, "missing in it: lib/libcudnn.so* (or lib64/); include/cudnn_version.h."),
+        (CUDNN, made.tensorrt_entries, "TensorRT-8.6.1.6 with bin, include, lib"),
+        (TENSORRT, lambda: without("/lib", made.tensorrt_entries()), "missing in it: lib/libnvinfer.so*"),
+        (TENSORRT, lambda: PHOTO, "missing in it: lib/libnvinfer.so* (or lib64/); include/NvInferVersion"),
+        (TENSORRT, made.cudnn_entries, "It has: cudnn-linux-x86_64-8.9.7.29_cuda12-archive with LICENSE, include, lib"),
+    ],
+)
+def test_the_wrong_thing_is_refused_with_what_is_missing(
+    hook_input: Any, tmp_path: Path, inside: Path, kind: Kind, entries: Any, says: str
+) -> None:
+    made.make_entry(inside)
+    before = made.snapshot(inside)
+    answer, _ = unpack(hook_input, kind, made.tar(tmp_path / "download.tar.gz", entries()))
+    assert answer["return"] == 1
+    assert f"not NVIDIA's archive of {kind.name}" in answer["error"]
+    assert says in answer["error"]
+    assert archive.command(kind) in answer["error"]
+    assert made.snapshot(inside) == before and not (inside / "unpacked").exists(), "what was unpacked is gone"
+
+
+TOP = NAME.removesuffix(".tar.xz")
+
+
+@needs_gcc
+@pytest.mark.parametrize(
+    ("kind", "name", "members", "says"),
+    [
+        (CUDNN, NAME, (TOP, "8.9.2", 8902), "says cuDNN 8.9.7.29, its cudnn_version.h says 8.9.2"),
+        (CUDNN, NAME.replace("8.9.7.29", "8.8.0.121"), ("cuda", "8.9.7", 8907), "says cuDNN 8.8.0.121"),
+        (CUDNN, NAME, (TOP, "8.9.7", 8902), "the library says cuDNN 8.9.2, its headers or name say"),
+        (
+            TENSORRT,
+            TENSORRT_NAME,
+            ("TensorRT-8.5.1.7", "8.5.1.7", 8501),
+            f"the name '{TENSORRT_NAME}' says TensorRT 8.6.1.6",
+        ),
+        (TENSORRT, TENSORRT_NAME, ("TensorRT-8.6.1.6", "8.6.1.7", 8601), "its NvInferVersion.h says 8.6.1.7"),
+        (TENSORRT, TENSORRT_NAME, ("TensorRT-8.6.1.6", "8.6.1.6", 8503), "the library says TensorRT 8.5.3"),
+    ],
+)
+def test_name_headers_and_library_must_agree(
+    hook_input: Any, tmp_path: Path, inside: Path, kind: Kind, name: str, members: tuple[str, str, int], says: str
+) -> None:
+    made.make_entry(inside)
+    answer, _ = unpack(hook_input, kind, made.tar(tmp_path / name, ENTRIES[kind](*members)))
+    assert answer["return"] == 1
+    assert says in answer["error"]
+    assert not (inside / "unpacked").exists()
