@@ -35,9 +35,9 @@ import packages
 from crowdperf.harness.backends.triton import repository
 from crowdperf.harness.backends.triton.server import FORMAT, Start, read_server_files, start_server
 from crowdperf.harness.base.errors import HarnessError
-from crowdperf.harness.base.server_settings import ServedModel
 from crowdperf.harness.base.tensors import NetworkSpec, TensorSpec
 from crowdperf.kit.whole_file import write_json
+from crowdperf.rules.server_settings import ServedModel
 
 FLOAT = 1
 """TensorProto.DataType.FLOAT."""

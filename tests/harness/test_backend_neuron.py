@@ -15,10 +15,10 @@ from recipe_programs import loaded
 from crowdperf.harness.backends.neuron import layout
 from crowdperf.harness.backends.triton import repository
 from crowdperf.harness.base.errors import HarnessError
-from crowdperf.harness.base.server_settings import ServedModel
 from crowdperf.harness.base.tensors import NetworkSpec, TensorSpec
 from crowdperf.models import neuron_inputs, triton_repository
 from crowdperf.rules.backends import BACKENDS, STAND_IN_BACKENDS, misfit, simulated
+from crowdperf.rules.server_settings import ServedModel
 
 (np,) = need("numpy")
 

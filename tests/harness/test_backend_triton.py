@@ -19,13 +19,13 @@ from harness_support import SOURCE, need, request
 from crowdperf.harness.backends.triton import repository, serve, server
 from crowdperf.harness.base import server_supervisor, supervised_server
 from crowdperf.harness.base.errors import ConfigError, HarnessError
-from crowdperf.harness.base.server_settings import ServedModel, ServingRequest
 from crowdperf.harness.base.tensors import NetworkSpec, TensorSpec
 from crowdperf.harness.runner.config import KnownNames, parse_run_config
 from crowdperf.harness.runner.server_layouts import largest_request, resolve_serving, served_layouts
 from crowdperf.harness.runner.shape_search import Layout
 from crowdperf.rules.backends import misfit
 from crowdperf.rules.names import Scenario
+from crowdperf.rules.server_settings import ServedModel, ServingRequest
 
 (np,) = need("numpy")
 

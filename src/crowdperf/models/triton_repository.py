@@ -21,7 +21,6 @@ from crowdperf.harness.backends.neuron import layout
 from crowdperf.harness.backends.triton import repository
 from crowdperf.harness.base.errors import ConfigError, HarnessError
 from crowdperf.harness.base.model_facts import ModelFacts, read_model_facts
-from crowdperf.harness.base.server_settings import ServedModel, ServingRequest, check_serving
 from crowdperf.harness.base.tensors import NetworkSpec
 from crowdperf.harness.runner.registry import load_model
 from crowdperf.kit.records import Record
@@ -30,6 +29,7 @@ from crowdperf.rules.backends import BACKENDS, misfit
 from crowdperf.rules.benchmarks import model_of, record_of
 from crowdperf.rules.names import Scenario, UnknownName
 from crowdperf.rules.run_settings import SERVING
+from crowdperf.rules.server_settings import ServedModel, ServingRequest, check_serving
 
 SERVED = tuple(one.name for one in SERVING if one.name != "transport")
 """Options that the server needs; the transport is one of those who ask it."""

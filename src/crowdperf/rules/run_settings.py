@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from crowdperf.rules import server_settings
 from crowdperf.rules.names import TARGETS, Scenario
 
 
@@ -42,18 +43,8 @@ NUMBERS = (
 )
 """Whole numbers of every backend, in the order of run.json."""
 
-SERVING = tuple(
-    RunSetting(name=name)
-    for name in (
-        "batching",
-        "transport",
-        "instance_count",
-        "max_queue_delay_us",
-        "preferred_batch_size",
-        "max_batch_size",
-    )
-)
-"""How a server that answers is set up, for backends that ask one (crowdperf/harness/base/server_settings.py)."""
+SERVING = tuple(RunSetting(name=name) for name in server_settings.INPUTS)
+"""How a server that answers is set up, for backends that ask one (crowdperf/rules/server_settings.py)."""
 
 BY_INPUT = {setting.name: setting for setting in (*NUMBERS, *SERVING)}
 COUNTS = ("min_duration_ms", "min_query_count", "performance_sample_count")

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from crowdperf.harness.base.server_settings import Serving
 from crowdperf.harness.base.tensors import Infer, NetworkSpec, Tensors
 from crowdperf.logs.run_log import Json
+from crowdperf.rules.server_settings import Serving
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -233,7 +233,7 @@ def search_of(parts: Parts, target_latency_ms: float | None) -> Search:
         fixed = 1 if config.serving.is_batched_by_server else fixed
         if (request := largest_request(parts.model.networks[0], config.scenario, largest)) > largest:
             first = largest = request  # each layout costs a start of the server: there is little time for more
-        largest = fixed or min(largest, config.serving.max_batch_size or largest)
+        largest = fixed or config.serving.largest_batch(largest)
         is_known = is_known or fixed is not None or first >= largest
     elif config.device == "cpu":
         cores = physical_cores(available_cores())

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Annotated
 
 from crowdperf.harness.base.errors import ConfigError
-from crowdperf.harness.base.server_settings import ServingRequest, check_serving
 from crowdperf.harness.text.request import TextRequest
 from crowdperf.kit.records import (
     COUNT,
@@ -43,6 +42,7 @@ from crowdperf.kit.text_documents import json_object
 from crowdperf.rules.compliance import TESTS as COMPLIANCE_TESTS
 from crowdperf.rules.names import ExecutionMode, Mode, Scenario, parse_execution_mode, parse_mode, parse_scenario
 from crowdperf.rules.run_settings import NUMBERS
+from crowdperf.rules.server_settings import ServingRequest, check_serving
 
 FORMAT = 3
 

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from crowdperf.harness.base.server_settings import Serving, ServingRequest
 from crowdperf.harness.base.tensors import NetworkSpec
 from crowdperf.harness.runner.settings import Origin
 from crowdperf.harness.runner.shape_search import Layout
 from crowdperf.rules.names import MULTI_STREAM_SAMPLES_PER_QUERY, Scenario
+from crowdperf.rules.server_settings import Serving, ServingRequest
 
 IN_FLIGHT = 32
 """Default number of requests that wait for the server's batcher in Offline and Server: this project's choice, two
@@ -85,19 +85,11 @@ def resolve_serving(
     """Return the server's settings in a layout. largest_batch: the most samples of one request."""
     given = request.given()
     origins = {name: Origin.DEFAULT if value is None else Origin.USER for name, value in given.items()}
-    delay, preferred = request.max_queue_delay_us or 0, request.preferred_batch_size or ()
+    delay_us, preferred = request.max_queue_delay_us, request.preferred_batch_size or ()
     if scenario is Scenario.SINGLE_STREAM:  # one sample at a time: whoever waits, waits for nobody
-        delay, origins["max_queue_delay_us"] = 0, Origin.RULE
+        delay_us, origins["max_queue_delay_us"] = 0, Origin.RULE
     by_server = request.is_batched_by_server
-    count = max(1, total_threads // layout.threads) if by_server else layout.instances
-    most = max(SERVER_BATCH, *preferred, largest_batch) if by_server else largest_batch
-    serving = Serving(
-        server=request.server,
-        batching=request.batching or "client",
-        transport=request.transport or "grpc",
-        instance_count=request.instance_count or count,
-        max_queue_delay_us=delay,
-        preferred_batch_size=preferred,
-        max_batch_size=request.max_batch_size or most,
-    )
+    processes = max(1, total_threads // layout.threads) if by_server else layout.instances
+    largest = max(SERVER_BATCH, *preferred, largest_batch) if by_server else largest_batch
+    serving = request.serving(largest, processes, delay_us)
     return ServedPlan(serving, origins)

@@ -22,8 +22,8 @@ import numpy as np
 
 from crowdperf.harness.backends.triton.repository import VERSION, parameter_line, shared_lines
 from crowdperf.harness.base.errors import HarnessError
-from crowdperf.harness.base.server_settings import ServedModel
 from crowdperf.harness.base.tensors import Array, NetworkSpec, Tensors, TensorSpec
+from crowdperf.rules.server_settings import ServedModel
 
 PROGRAM = Path(__file__).with_name("triton_model.py")
 """The model.py of each repository. Triton's stub runs it, so that nothing here imports it."""

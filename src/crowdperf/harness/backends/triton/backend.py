@@ -26,9 +26,9 @@ from crowdperf.harness.backends.triton.server import (
 )
 from crowdperf.harness.base.backend import BackendRequest
 from crowdperf.harness.base.errors import HarnessError
-from crowdperf.harness.base.server_settings import Serving
 from crowdperf.harness.base.tensors import Infer, NetworkSpec, Tensors
 from crowdperf.logs.run_log import Json
+from crowdperf.rules.server_settings import Serving
 
 FOLDER, LOG_FILE = "triton", "server.log"
 """In the folder of the run: what the server was given, and what it printed."""

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crowdperf.harness.base.errors import HarnessError
-from crowdperf.harness.base.server_settings import ServedModel
 from crowdperf.harness.base.tensors import NetworkSpec, TensorSpec
+from crowdperf.rules.server_settings import ServedModel
 
 DATA_TYPES = {
     "bool": "BOOL", "uint8": "UINT8", "uint16": "UINT16", "uint32": "UINT32", "uint64": "UINT64", "int8": "INT8",

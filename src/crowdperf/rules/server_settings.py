@@ -44,6 +44,14 @@ class ServedModel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Serving(ServedModel):
+    """How a server is set up for a run."""
+
+    server: Path
+    transport: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServingRequest:
     """`serving` of run.json; None where the harness decides. server: the server.json of get-triton-server."""
 
@@ -65,19 +73,28 @@ class ServingRequest:
         values = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "server"}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
+    def largest_batch(self, largest: int) -> int:
+        """Return the largest batch of one request. largest: the benchmark's."""
+        return min(largest, self.max_batch_size or largest)
+
     def model(self, largest: int) -> ServedModel:
         """Return how the server runs the model, with defaults. largest: the benchmark's largest batch."""
+        return ServedModel(**{"max_batch_size": max(largest, *(self.preferred_batch_size or (1,))), **self._of_model()})
+
+    def serving(self, largest: int, processes: int, delay_us: int | None) -> Serving:
+        """Return how the server is set up. largest, processes: where the request has none. delay_us: also where it has
+        one, which may not apply."""
+        defaults = {"max_batch_size": largest, "instance_count": processes}
+        decided = {**defaults, **self._of_model(), "max_queue_delay_us": delay_us or 0}
+        return Serving(server=self.server, transport=self.transport or TRANSPORTS[0], **decided)
+
+    def _of_model(self) -> dict[str, Any]:
         values = {one.name: getattr(self, one.name) for one in fields(ServedModel)}
-        given = {name: value for name, value in values.items() if value is not None}
-        return ServedModel(**{"max_batch_size": max(largest, *(self.preferred_batch_size or (1,))), **given})
+        return {name: value for name, value in values.items() if value is not None}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Serving(ServedModel):
-    """How a server is set up for a run."""
-
-    server: Path
-    transport: str
+INPUTS = tuple(one.name for one in fields(ServingRequest) if one.name != "server")
+"""The inputs with these settings, in the order of run.json."""
 
 
 def check_serving(request: ServingRequest, scenario: Scenario, note: Callable[[str, str, str], None]) -> None:
