@@ -302,6 +302,7 @@ def _runs(engine: Engine, names: tuple[str, str], cells: Iterable[tuple[str, int
 def run_json(engine: Engine, inputs: Mapping[str, Any]) -> Any:
     """What the hook before a run writes for the harness, or the text of its refusal."""
     from recipe_engine.actions.run import new_engine, parse_request
+    from recipe_engine.rules import inputs as input_rules
     from recipe_engine.rules.errors import RecipeError
     from recipe_engine.running.context import StepContext
     from recipe_engine.running.hooks import call_hook, hook_input
@@ -312,6 +313,8 @@ def run_json(engine: Engine, inputs: Mapping[str, Any]) -> Any:
         one = new_engine(engine.home, None)
         request = parse_request(asked)
         recipe = one.source.recipe(one.choose(request).entry)
+        if hasattr(input_rules, "with_own_names"):  # inputs of an older checkout have no aliases
+            request = input_rules.with_own_names(recipe, request)
         step = StepContext(one.configure(recipe, request), folder=work, log_path=None, top_folder=str(work))
         step.env.update(MADE)
         i = hook_input(step, step.meta(), SimpleNamespace())
