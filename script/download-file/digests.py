@@ -7,13 +7,12 @@ digest in here, kept by `cm lock script`, then tells the next download from anot
 """
 
 import json
-import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from crowdperf.kit.whole_file import file_sha256
+from crowdperf.kit.whole_file import file_sha256, write_json
 
 from . import checks, inputs
 
@@ -34,11 +33,8 @@ def record(path: Path, asked: inputs.FileRequest, folder: Path) -> dict[str, Any
         "checked": next(iter(given), ""),
     }
     _warn(path.name, row)
-    target = folder / RECORD_FILE
     content = {"format": FORMAT, "files": {**recorded(folder), path.name: row}}
-    beside = target.with_name(f".{RECORD_FILE}.tmp")
-    beside.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    os.replace(beside, target)
+    write_json(folder / RECORD_FILE, content, indent=1, sort_keys=True)
     return row
 
 

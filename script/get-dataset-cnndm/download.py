@@ -7,10 +7,10 @@ in the data set's order, with the instruction in front.
 """
 
 import argparse
-import json
-import os
 import sys
 from pathlib import Path
+
+from crowdperf.kit.whole_file import write_json
 
 INSTRUCTION = "Summarize the following news article:"
 DATASET, VERSION, PART = "abisee/cnn_dailymail", "3.0.0", "validation"
@@ -19,13 +19,6 @@ DATASET, VERSION, PART = "abisee/cnn_dailymail", "3.0.0", "validation"
 def as_entries(rows) -> list[dict]:
     """The list of tasks of rows with the columns `article` and `highlights`."""
     return [{"instruction": INSTRUCTION, "input": row["article"], "output": row["highlights"]} for row in rows]
-
-
-def write(entries: list[dict], path: Path) -> None:
-    """Writes the list whole or not at all."""
-    unfinished = path.with_name(f"{path.name}.part")
-    unfinished.write_text(json.dumps(entries, indent=4, ensure_ascii=False), encoding="utf-8")
-    os.replace(unfinished, path)
 
 
 def main() -> int:
@@ -41,7 +34,7 @@ def main() -> int:
         print(f"download.py: cannot get {DATASET} {VERSION} ({PART}): {error}", file=sys.stderr)
         print("hint: give your own copy with --path=FOLDER_OF_CNN_EVAL_JSON", file=sys.stderr)
         return 1
-    write(as_entries(rows), given.output_dir / "cnn_eval.json")
+    write_json(given.output_dir / "cnn_eval.json", as_entries(rows), indent=4, ensure_ascii=False, end="")
     return 0
 
 

@@ -8,7 +8,6 @@ score depends on. Can be stopped at any time and started again: finished wav fil
 """
 
 import argparse
-import json
 import os
 import sys
 import wave
@@ -18,6 +17,7 @@ from pathlib import Path
 
 from crowdperf.harness.datasets.librispeech import described, write_wav
 from crowdperf.harness.media.audio_features import SAMPLE_RATE_HZ
+from crowdperf.kit.whole_file import write_json
 
 PART = "dev-clean-wav"
 _SHOWN = 5
@@ -118,10 +118,7 @@ def main() -> int:
         print(f"convert.py: {error}", file=sys.stderr)
         return 1
     entries = [described(one.name, one.transcript, count) for one, count in zip(recordings, counts, strict=True)]
-    path = given.output_dir / f"{PART}.json"
-    unfinished = path.with_name(f"{path.name}.part")
-    unfinished.write_text(json.dumps(entries, indent=2) + "\n", encoding="utf-8")
-    os.replace(unfinished, path)
+    write_json(given.output_dir / f"{PART}.json", entries)
     return 0
 
 

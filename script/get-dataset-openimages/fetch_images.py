@@ -10,8 +10,6 @@ The images are fetched and their SHA-256 written down (images.sha256, downloads.
 
 import argparse
 import csv
-import json
-import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +19,7 @@ from typing import Any
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.commands.listed_images import HINT, fetch_all, read_classes, record_images
 from crowdperf.harness.media import image_files
+from crowdperf.kit.whole_file import write_json
 
 ANNOTATIONS_FILE = "annotations/openimages-mlperf.json"
 IMAGE_FOLDER = "validation/data"
@@ -118,11 +117,7 @@ def make_dataset(given: argparse.Namespace) -> int:
     fetch_all(files, given.images_url, folder, given.threads)
     record_images(given.images_url, files, folder, Path("images.sha256"))
     sizes = {name: image_size(folder / f"{name}.jpg") for name in names}
-    target = given.output_dir / ANNOTATIONS_FILE
-    target.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = target.with_name(f"{target.name}.part")
-    unfinished.write_text(json.dumps(annotations_of(boxes, sizes, classes)), encoding="utf-8")
-    os.replace(unfinished, target)
+    write_json(given.output_dir / ANNOTATIONS_FILE, annotations_of(boxes, sizes, classes), indent=None)
     return len(names)
 
 

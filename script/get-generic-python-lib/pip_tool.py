@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from crowdperf.kit.whole_file import write_json
+
 from . import index_access, requirement
 
 ASK_TIMEOUT_S = 120
@@ -172,10 +174,7 @@ def _remember_hashes(described: Description, report: Path) -> None:
         name = re.sub(r"[-_.]+", "-", item["metadata"]["name"]).lower()
         if digest := sha256_of(item.get("download_info", {}).get("archive_info", {})):
             rows[name] = {"version": item["metadata"]["version"], "sha256": digest}
-    path = Path(described.prefix) / HASHES_NAME
-    new = path.with_suffix(".new")
-    new.write_text(json.dumps(rows, indent=1, sort_keys=True), encoding="utf-8")
-    os.replace(new, path)
+    write_json(Path(described.prefix) / HASHES_NAME, rows, indent=1, sort_keys=True, end="")
 
 
 def sha256_of(archive: Mapping[str, Any]) -> str:

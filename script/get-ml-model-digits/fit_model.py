@@ -28,6 +28,8 @@ import onnxruntime
 from network import PADDING, PATCH_SIZE, POOL_SIZE, FitSettings, Network, as_input, fit_network
 from onnx import ModelProto, TensorProto, checker, helper, numpy_helper
 
+from crowdperf.kit.whole_file import write_bytes_whole, write_json
+
 # Operator set 13 and file format 8 are read by every onnxruntime from 1.10 on (table "Backwards compatibility" of
 # https://onnxruntime.ai/docs/reference/compatibility.html, read 2026-11-21); the graph needs nothing newer.
 OPERATOR_SET = 13
@@ -134,14 +136,6 @@ def check_accuracy(percent: float) -> None:
         )
 
 
-def write_model(output_dir: Path, model_bytes: bytes, info: dict) -> None:
-    """Writes digits.onnx and then model.json, each whole or not at all."""
-    for name, content in (("digits.onnx", model_bytes), ("model.json", (json.dumps(info, indent=2) + "\n").encode())):
-        unfinished = output_dir / f"{name}.part"
-        unfinished.write_bytes(content)
-        unfinished.replace(output_dir / name)
-
-
 def make_model(dataset_dir: Path, output_dir: Path, settings: FitSettings) -> dict:
     """Fits, measures, checks and writes the model; gives what model.json holds. Raises ModelError."""
     dataset = json.loads((dataset_dir / "dataset.json").read_text(encoding="utf-8"))
@@ -178,7 +172,8 @@ def make_model(dataset_dir: Path, output_dir: Path, settings: FitSettings) -> di
         },
         "versions": library_versions(),
     }
-    write_model(output_dir, model_bytes, info)
+    write_bytes_whole(output_dir / "digits.onnx", model_bytes)
+    write_json(output_dir / "model.json", info)
     return info
 
 

@@ -10,8 +10,6 @@ from that moment on the update is finished by the next call, if this one does no
 """
 
 import contextlib
-import json
-import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdperf.kit.file_locks import file_lock
-from crowdperf.kit.whole_file import file_sha256, read_object
+from crowdperf.kit.whole_file import file_sha256, read_object, write_json
 from crowdperf.submission.placement import PlacingError
 
 from .metadata import Digests
@@ -84,15 +82,6 @@ def obstacle(folder: Path, written: Digests | None) -> str:
     return f"was changed since ({', '.join(changed)})"
 
 
-def _write_whole(path: Path, content: Mapping[str, Any]) -> None:
-    unfinished = path.with_name(path.name + ".part")
-    with unfinished.open("w", encoding="utf-8") as file:
-        file.write(json.dumps(content, indent=2, sort_keys=True) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    unfinished.replace(path)
-
-
 def is_interrupted(folders: Folders) -> bool:
     """True where an earlier update was ended when everything was ready."""
     return folders.plan_file.is_file()
@@ -117,7 +106,8 @@ def _remove_work(folders: Folders) -> None:
     if mark.is_file():
         for name in ("new", "old"):
             shutil.rmtree(folders.work / name, ignore_errors=True)
-        (folders.work / "plan.json.part").unlink(missing_ok=True)
+        for left in folders.work.glob(".plan.json.*.part"):  # of a killed update
+            left.unlink()
         mark.unlink()
     try:
         folders.work.rmdir()
@@ -136,7 +126,7 @@ def _move(folders: Folders, plan: Mapping[str, Any]) -> None:
             old.parent.mkdir(exist_ok=True)
             target.replace(old)
         new.replace(target)
-    _write_whole(Path(plan["metadata_file"]), plan["metadata"])
+    write_json(Path(plan["metadata_file"]), plan["metadata"], sort_keys=True, is_durable=True)
     folders.plan_file.unlink()
     _remove_work(folders)
 
@@ -155,5 +145,5 @@ def apply(folders: Folders, moves: Sequence[Move], metadata: Mapping[str, Any]) 
                 raise PlacingError(f"{source} changed while it was copied. Is a run going on? Try again after it")
         rows.append({"number": number, "target": move.target})
     plan = {"format": FORMAT, "moves": rows, "metadata": metadata, "metadata_file": str(folders.metadata_file)}
-    _write_whole(folders.plan_file, plan)
+    write_json(folders.plan_file, plan, sort_keys=True, is_durable=True)
     _move(folders, plan)

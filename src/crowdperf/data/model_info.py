@@ -4,14 +4,13 @@ The keys are those of crowdperf/harness/base/model_facts.py; this side adds none
 """
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from crowdperf.data.errors import DataError
-from crowdperf.kit.whole_file import file_sha256
+from crowdperf.kit.whole_file import file_sha256, write_json
 
 MODEL_INFO_FILE = "model.json"
 FORMAT = 1
@@ -62,9 +61,7 @@ def write_model_info(folder: Path, model: RealModel) -> Path:
         "reference": None if model.reference is None else dict(model.reference),
     }
     target = folder / MODEL_INFO_FILE
-    unfinished = folder / f"{MODEL_INFO_FILE}.part"
-    unfinished.write_text(json.dumps(info, indent=2) + "\n", encoding="utf-8")
-    os.replace(unfinished, target)
+    write_json(target, info)
     return target
 
 

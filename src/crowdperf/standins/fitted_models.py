@@ -13,7 +13,6 @@ import argparse
 import gzip
 import hashlib
 import json
-import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -29,6 +28,7 @@ from crowdperf.harness.base.model import Model
 from crowdperf.harness.base.model_facts import ModelFacts
 from crowdperf.harness.base.tensors import Infer
 from crowdperf.harness.runner import registry
+from crowdperf.kit.whole_file import write_bytes_whole
 from crowdperf.models.model_json import describe_files, versions, write_model_info
 
 PLACE = Path(__file__).with_name("fitted")
@@ -94,9 +94,7 @@ def write_kept(architecture: str, dataset_dir: Path, output_dir: Path) -> str:
     graph, info = read_kept(architecture)
     content = with_weights(graph, np.float16, np.float32)
     path = output_dir / f"{architecture}.onnx"
-    unfinished = path.with_name(f"{path.name}.part")
-    unfinished.write_bytes(content)
-    os.replace(unfinished, path)
+    write_bytes_whole(path, content)
     model: Any = registry.load_model(benchmark).open_model(ModelFacts(config=info["config"]))
     dataset: Any = registry.load_dataset_of(benchmark).open_dataset(dataset_dir)
     score = model.score(responses_of(model, {"model": call_of(content, model)}, dataset, 1), dataset)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from crowdperf.kit.csv_cells import csv_text
-from crowdperf.kit.whole_file import write_bytes_whole
+from crowdperf.kit.whole_file import write_bytes_whole, write_json
 from crowdperf.logs.answer_metrics import CLIENT, METRICS
 from crowdperf.store.query import Filter, Row, Sort
 from crowdperf.store.store import Store
@@ -163,8 +163,7 @@ def write_tables(store: Store, output: Path, *, is_parquet: bool) -> dict[str, i
                 text = csv_text((one.name for one in columns), rows)
                 write_bytes_whole(output / f"{table}.csv", text.encode("utf-8", "backslashreplace"))
     described = {table: [asdict(one) for one in columns] for table, columns in TABLES.items()}
-    content = {"format": 1, "tables": described}
-    write_bytes_whole(output / DICTIONARY, (json.dumps(content, indent=1) + "\n").encode())
+    write_json(output / DICTIONARY, {"format": 1, "tables": described}, indent=1)
     return counts
 
 
