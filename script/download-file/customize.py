@@ -148,16 +148,4 @@ def _downloaded_file(asked: inputs.FileRequest) -> Path:
             print(f"download-file: {target} is there already and has the right checksum", file=sys.stderr)
             return target
     target.parent.mkdir(parents=True, exist_ok=True)
-    result = download.download(
-        download.DownloadRequest(
-            urls=asked.urls,
-            target=target,
-            checksums=asked.checksums,
-            verifies_tls=asked.verifies_tls,
-            proxies=asked.proxies,
-            max_size_bytes=asked.max_size_bytes,
-            own_copy_hint=asked.own_copy_hint or download.OWN_COPY_HINT,
-        ),
-        terminal_progress(target.name, sys.stderr),
-    )
-    return result.path
+    return download.download(asked, terminal_progress(target.name, sys.stderr)).path

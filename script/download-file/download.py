@@ -16,7 +16,7 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -64,23 +64,6 @@ OWN_COPY_HINT = "without a network: download the file elsewhere, and give it wit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DownloadRequest:
-    """What to download: the same file from any of `urls`, to `target`. Delays double from `first_delay_s` on.
-
-    `max_size_bytes` is the user's limit; without one MAX_UNPROMISED_BYTES counts where the server gives no length.
-    """
-
-    urls: tuple[str, ...]
-    target: Path
-    checksums: tuple[checks.Checksum, ...] = ()
-    verifies_tls: bool = True
-    proxies: Mapping[str, str] = field(default_factory=dict)
-    first_delay_s: float = 1.0
-    max_size_bytes: int | None = None
-    own_copy_hint: str = OWN_COPY_HINT
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DownloadResult:
     """A file that is there: which address gave its last byte, and how many bytes an earlier try had left."""
 
@@ -90,8 +73,12 @@ class DownloadResult:
     resumed_bytes: int
 
 
-def download(request: DownloadRequest, report: Progress = lambda done, total: None) -> DownloadResult:
+def download(
+    request: inputs.FileRequest, report: Progress = lambda done, total: None, first_delay_s: float = 1.0
+) -> DownloadResult:
     """Downloads the file; returns where it is. Raises DownloadError when no address gives it.
+
+    Delays between attempts double from `first_delay_s` on.
 
     Side effects: writes beside `request.target`, moves the finished file onto it, sleeps between attempts.
     """
@@ -107,8 +94,8 @@ def download(request: DownloadRequest, report: Progress = lambda done, total: No
                     failures.append(f"{inputs.shown(url)}: {failure}")
                     if failure.is_final or attempt + 1 == ATTEMPTS_PER_URL:
                         break
-                    time.sleep(max(failure.retry_after_s, request.first_delay_s * 2**attempt))
-    raise not_downloaded(request.target.name, failures, request.own_copy_hint)
+                    time.sleep(max(failure.retry_after_s, first_delay_s * 2**attempt))
+    raise not_downloaded(request.target.name, failures, request.own_copy_hint or OWN_COPY_HINT)
 
 
 def not_downloaded(name: str, failures: list[str], own_copy_hint: str) -> DownloadError:
@@ -163,7 +150,7 @@ def _counted(failures: list[str]) -> str:
 
 
 def _attempt(
-    session: requests.Session, request: DownloadRequest, url: str, partial: part.Part, report: Progress
+    session: requests.Session, request: inputs.FileRequest, url: str, partial: part.Part, report: Progress
 ) -> DownloadResult:
     """One request and what follows from it; raises _Failure."""
     from urllib3.exceptions import HTTPError
@@ -195,7 +182,7 @@ def _attempt(
 
 
 def _get(
-    session: requests.Session, request: DownloadRequest, url: str, headers: Mapping[str, str]
+    session: requests.Session, request: inputs.FileRequest, url: str, headers: Mapping[str, str]
 ) -> requests.Response:
     """The answer to a GET with its body still to be read; raises _Failure for a status that is no success."""
     response = session.get(
@@ -247,7 +234,7 @@ def _start_and_total(response: requests.Response, have: int, partial: part.Part)
     return 0, int(length) if length.isdigit() else None
 
 
-def _check_encoding(response: requests.Response, request: DownloadRequest) -> None:
+def _check_encoding(response: requests.Response, request: inputs.FileRequest) -> None:
     """Raises _Failure for a body that is packed unasked, unless a checksum or the name ".gz" settles what is meant."""
     encoding = response.headers.get("Content-Encoding", "identity").lower()
     is_settled = bool(request.checksums) or request.target.suffix in (".gz", ".tgz")
@@ -255,7 +242,7 @@ def _check_encoding(response: requests.Response, request: DownloadRequest) -> No
         raise _Failure(f"the server sends the file encoded as {encoding}, which was not requested", is_final=True)
 
 
-def _limit(request: DownloadRequest, total: int | None) -> int:
+def _limit(request: inputs.FileRequest, total: int | None) -> int:
     """The most bytes that the file may have. Raises _Failure when the server promises more."""
     limit = request.max_size_bytes
     if total is None:

@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -26,18 +26,22 @@ class InputError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRequest:
-    """What to get. `is_place_given` says that the user named the folder or the file's name."""
+    """What to get: `local_file`, else the same file from any of `urls`, to `target`.
+
+    `is_place_given` says that the user named the folder or the file's name. `max_size_bytes` is the user's limit;
+    without one MAX_UNPROMISED_BYTES of download.py counts where the server gives no length.
+    """
 
     urls: tuple[str, ...]
-    local_file: Path | None
     target: Path
-    is_place_given: bool
-    checksums: tuple[checks.Checksum, ...]
-    final_env_name: str
-    verifies_tls: bool
-    proxies: Mapping[str, str]
-    max_size_bytes: int | None
-    own_copy_hint: str
+    local_file: Path | None = None
+    is_place_given: bool = False
+    checksums: tuple[checks.Checksum, ...] = ()
+    final_env_name: str = ""
+    verifies_tls: bool = True
+    proxies: Mapping[str, str] = field(default_factory=dict)
+    max_size_bytes: int | None = None
+    own_copy_hint: str = ""
 
 
 def asked_in(env: Mapping[str, Any], values: Any) -> FileRequest:

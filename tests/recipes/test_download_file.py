@@ -30,8 +30,8 @@ WRONG = (checks.Checksum(algorithm="sha256", value="0" * 64),)
 
 
 def get(target: Path, *urls: str, checksums: tuple[Any, ...] = RIGHT) -> Any:
-    request = download.DownloadRequest(urls=urls, target=target, checksums=checksums, first_delay_s=0.001)
-    return download.download(request)
+    request = inputs.FileRequest(urls=urls, target=target, checksums=checksums)
+    return download.download(request, first_delay_s=0.001)
 
 
 def leave_part(target: Path, data: bytes, url: str = "", validator: str = "") -> None:
@@ -367,10 +367,8 @@ def test_a_server_without_ranges_sends_all_and_nothing_is_doubled(server: LocalS
 
 
 def get_limited(server: LocalServer, tmp_path: Path, limit: int | None) -> Any:
-    request = download.DownloadRequest(
-        urls=(server.url("/f"),), target=tmp_path / "f", max_size_bytes=limit, first_delay_s=0.001
-    )
-    return download.download(request)
+    request = inputs.FileRequest(urls=(server.url("/f"),), target=tmp_path / "f", max_size_bytes=limit)
+    return download.download(request, first_delay_s=0.001)
 
 
 def test_a_stream_without_a_length_ends_at_the_default_limit(
@@ -452,7 +450,8 @@ def test_a_killed_download_goes_on_where_it_ended(server: LocalServer, tmp_path:
         "from pathlib import Path\n"
         "from recipe_loader import load_module\n"
         "download = load_module('download-file', 'download')\n"
-        "download.download(download.DownloadRequest(urls=(sys.argv[1],), target=Path(sys.argv[2])))\n"
+        "request = download.inputs.FileRequest(urls=(sys.argv[1],), target=Path(sys.argv[2]))\n"
+        "download.download(request)\n"
     )
     target = tmp_path / "f"
     command = [sys.executable, "-c", code, server.url("/f"), str(target)]
