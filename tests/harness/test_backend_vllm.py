@@ -5,6 +5,7 @@ import dataclasses
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import stub_openai
@@ -116,15 +117,14 @@ def test_without_the_recipe_and_for_other_devices_it_refuses(tmp_path: Path) -> 
         vllm.open_engine(engine_request(info, precision="int4"))
 
 
-def test_the_server_sees_the_cores_it_may_use(tmp_path: Path) -> None:
-    start = vllm.Start(
-        python=Path("python"), model=tmp_path, precision="bf16", in_flight=4, cache_gib=1, longest=64, threads=2,
-        cores=(2, 3),
-    )  # fmt: skip
-    environment = start.environment(tmp_path)
+def test_the_server_sees_the_cores_it_may_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vllm, "open_own_server", lambda order, request, settings: order)
+    request = dataclasses.replace(request_of(tmp_path), precision="bf16", threads=2, cores=(2, 3))
+    order: Any = vllm.open_engine(request)
+    environment = order.environment
     assert (environment["VLLM_CPU_OMP_THREADS_BIND"], environment["OMP_NUM_THREADS"]) == ("2,3", "2")
     assert environment["HF_HUB_OFFLINE"] == "1" and os.fspath(tmp_path) in environment["VLLM_CACHE_ROOT"]
-    assert "bfloat16" in start.arguments(1)
+    assert "bfloat16" in order.command
 
 
 @pytest.mark.parametrize(

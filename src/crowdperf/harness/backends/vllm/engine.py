@@ -33,37 +33,12 @@ _OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """A server to start. model: Hugging Face's folder. longest: tokens of a prompt and its answer."""
+    """A server to start. words, variables: those that differ between devices. settings: for the record."""
 
-    python: Path
-    model: Path
-    precision: str
     in_flight: int
-    cache_gib: int
-    longest: int
-    threads: int
-    cores: tuple[int, ...]
-
-    def arguments(self, port: int) -> list[str]:
-        """Return the command: nothing is compiled before the first prompt, which takes minutes and a C++ compiler."""
-        return [
-            str(self.python), "-m", "vllm.entrypoints.openai.api_server", "--host", HOST, "--port", str(port),
-            "--model", str(self.model), "--served-model-name", MODEL, "--dtype", _TYPES[self.precision],
-            "--max-model-len", str(self.longest), "--max-num-seqs", str(self.in_flight),
-            "--no-enable-prefix-caching", "--enforce-eager",
-        ]  # fmt: skip
-
-    def environment(self, folder: Path) -> dict[str, str]:
-        """Return what the server needs beside this process's environment; `folder`: where it may leave files."""
-        bind = ",".join(map(str, self.cores)) if self.cores else "nobind"
-        return {
-            **_OFFLINE,
-            "VLLM_CACHE_ROOT": str(folder / "vllm-cache"),
-            "VLLM_CPU_KVCACHE_SPACE": str(self.cache_gib),
-            "VLLM_CPU_OMP_THREADS_BIND": bind,
-            "VLLM_CPU_NUM_OF_RESERVED_CPU": "0",
-            "OMP_NUM_THREADS": str(self.threads),
-        }
+    words: tuple[str, ...]
+    variables: Mapping[str, str]
+    settings: dict[str, Json]
 
 
 def visible_devices(gpus: Sequence[int], environment: Mapping[str, str]) -> str:
@@ -76,42 +51,6 @@ def visible_devices(gpus: Sequence[int], environment: Mapping[str, str]) -> str:
             f"GPUs {', '.join(missing)} were requested, but CUDA_VISIBLE_DEVICES is {seen!r}", "other --gpus"
         )
     return ",".join(str(gpu) if words is None else words[gpu] for gpu in gpus)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuStart:
-    """A server to start on GPUs, over which the model is split. cache_bytes: of each, None: what memory leaves."""
-
-    python: Path
-    model: Path
-    precision: str
-    in_flight: int
-    cache_bytes: int | None
-    longest: int
-    gpus: tuple[int, ...]
-
-    def arguments(self, port: int) -> list[str]:
-        """Return the command. The model's own generation_config.json would change how tokens are chosen."""
-        cache = (
-            ["--gpu-memory-utilization", str(_GPU_MEMORY_PART)]
-            if self.cache_bytes is None
-            else ["--kv-cache-memory-bytes", str(self.cache_bytes)]
-        )
-        return [
-            str(self.python), "-m", "vllm.entrypoints.openai.api_server", "--host", HOST, "--port", str(port),
-            "--model", str(self.model), "--served-model-name", MODEL, "--dtype", _TYPES[self.precision],
-            "--max-model-len", str(self.longest), "--max-num-seqs", str(self.in_flight),
-            "--tensor-parallel-size", str(len(self.gpus)), *cache,
-            "--no-enable-prefix-caching", "--generation-config", "vllm",
-        ]  # fmt: skip
-
-    def environment(self, folder: Path) -> dict[str, str]:
-        """Return what the server needs beside this process's environment; `folder`: where it may leave files."""
-        return {
-            **_OFFLINE,
-            "VLLM_CACHE_ROOT": str(folder / "vllm-cache"),
-            "CUDA_VISIBLE_DEVICES": visible_devices(self.gpus, os.environ),
-        }
 
 
 def _require(request: EngineRequest) -> tuple[Path, Path]:
@@ -132,63 +71,67 @@ def _require(request: EngineRequest) -> tuple[Path, Path]:
     return python, folder
 
 
-def _on_processor(request: EngineRequest) -> tuple[Start, dict[str, Json]]:
-    python, folder = _require(request)
+def _on_processor(request: EngineRequest) -> Start:
+    """Return a server on processors. Nothing is compiled before the first prompt, which takes minutes."""
     (in_flight, in_flight_origin), (cache, cache_origin) = places(request), cache_gib(request)
-    start = Start(
-        python=python,
-        model=folder,
-        precision=request.precision,
+    return Start(
         in_flight=in_flight,
-        cache_gib=cache,
-        longest=request.longest_prompt + request.sampling.max_tokens,
-        threads=request.threads,
-        cores=request.cores,
+        words=("--no-enable-prefix-caching", "--enforce-eager"),
+        variables={
+            "VLLM_CPU_KVCACHE_SPACE": str(cache),
+            "VLLM_CPU_OMP_THREADS_BIND": ",".join(map(str, request.cores)) if request.cores else "nobind",
+            "VLLM_CPU_NUM_OF_RESERVED_CPU": "0",
+            "OMP_NUM_THREADS": str(request.threads),
+        },
+        settings={
+            "max_in_flight": {"value": in_flight, "origin": in_flight_origin},
+            "kv_cache_gib": {"value": cache, "origin": cache_origin},
+            "prefix_caching": {"value": False, "origin": "the rules"},
+            "compiled": {"value": False, "origin": "default"},
+        },
     )
-    settings: dict[str, Json] = {
-        "max_in_flight": {"value": in_flight, "origin": in_flight_origin},
-        "kv_cache_gib": {"value": cache, "origin": cache_origin},
-        "prefix_caching": {"value": False, "origin": "the rules"},
-        "compiled": {"value": False, "origin": "default"},
-    }
-    return start, settings
 
 
-def _on_gpus(request: EngineRequest) -> tuple[GpuStart, dict[str, Json]]:
-    python, folder = _require(request)
+def _on_gpus(request: EngineRequest) -> Start:
+    """Return a server on GPUs, over which the model is split. The model's own generation_config.json would change how
+    tokens are chosen."""
     asked, cache, gpus = request.text.max_in_flight, request.text.kv_cache_bytes, request.gpus or (0,)
-    start = GpuStart(
-        python=python,
-        model=folder,
-        precision=request.precision,
+    memory = ("--gpu-memory-utilization", _GPU_MEMORY_PART) if cache is None else ("--kv-cache-memory-bytes", cache)
+    splitting = ("--tensor-parallel-size", len(gpus), *memory)
+    return Start(
         in_flight=asked or _GPU_IN_FLIGHT,
-        cache_bytes=cache,
-        longest=request.longest_prompt + request.sampling.max_tokens,
-        gpus=gpus,
+        words=(*map(str, splitting), "--no-enable-prefix-caching", "--generation-config", "vllm"),
+        variables={"CUDA_VISIBLE_DEVICES": visible_devices(gpus, os.environ)},
+        settings={
+            "max_in_flight": {"value": asked or _GPU_IN_FLIGHT, "origin": "default" if asked is None else "user"},
+            "kv_cache_bytes": {"value": cache, "origin": "free memory" if cache is None else "user"},
+            "gpu_memory_part": {"value": _GPU_MEMORY_PART if cache is None else None, "origin": "default"},
+            "tensor_parallel": {"value": len(gpus), "origin": "the run"},
+            "prefix_caching": {"value": False, "origin": "the rules"},
+            "compiled": {"value": True, "origin": "default"},
+        },
     )
-    settings: dict[str, Json] = {
-        "max_in_flight": {"value": start.in_flight, "origin": "default" if asked is None else "user"},
-        "kv_cache_bytes": {"value": cache, "origin": "free memory" if cache is None else "user"},
-        "gpu_memory_part": {"value": _GPU_MEMORY_PART if cache is None else None, "origin": "default"},
-        "tensor_parallel": {"value": len(gpus), "origin": "the run"},
-        "prefix_caching": {"value": False, "origin": "the rules"},
-        "compiled": {"value": True, "origin": "default"},
-    }
-    return start, settings
 
 
 def open_engine(request: EngineRequest) -> OwnServerEngine:
     """Return the client of a started and probed server; raises HarnessError saying why there is none."""
+    python, folder = _require(request)
     is_gpu = request.device == "cuda"
-    start, settings = _on_gpus(request) if is_gpu else _on_processor(request)
+    start = _on_gpus(request) if is_gpu else _on_processor(request)
     (port,) = free_ports(1)
+    command = [
+        str(python), "-m", "vllm.entrypoints.openai.api_server", "--host", HOST, "--port", str(port),
+        "--model", str(folder), "--served-model-name", MODEL, "--dtype", _TYPES[request.precision],
+        "--max-model-len", str(request.longest_prompt + request.sampling.max_tokens),
+        "--max-num-seqs", str(start.in_flight), *start.words,
+    ]  # fmt: skip
     order = Order(
         name="vLLM's server",
         port=port,
-        command=start.arguments(port),
-        environment=start.environment(request.folder),
+        command=command,
+        environment={**_OFFLINE, "VLLM_CACHE_ROOT": str(request.folder / "vllm-cache"), **start.variables},
         log=request.folder / "vllm.log",
         remedy="--backend=torch_llm and --backend=openvino_genai need no server",
         ready_s=_GPU_READY_S if is_gpu else _READY_S,
     )
-    return open_own_server(order, request, settings)
+    return open_own_server(order, request, start.settings)
