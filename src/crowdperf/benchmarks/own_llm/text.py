@@ -25,10 +25,7 @@ class OwnLanguageModel(OwnText):
 
     def prompts(self, raw: Sequence[OwnPrompt]) -> list[Prompt]:
         """Return the prompts. Messages are messages only: what tokenizes them has to apply the chat template."""
-        return [
-            replace(prompt, text=None) if one.is_chat else self._tokenized(prompt)
-            for one, prompt in zip(raw, super().prompts(raw), strict=True)
-        ]
+        return [replace(prompt, text=None) if prompt.is_chat else self._tokenized(prompt) for prompt in raw]
 
     def _tokenized(self, prompt: Prompt) -> Prompt:
         if self._tokenizer is None or prompt.tokens is not None or prompt.text is None:

@@ -13,8 +13,6 @@ answers:
 longest_prompt: tokens that no prompt exceeds, absent if a server decides.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,26 +24,18 @@ from crowdperf.harness.base.dataset import FACTS_FILE, SamplesOfFile, read_facts
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.datasets.parts import SAMPLES_FILE
 from crowdperf.harness.datasets.tokenised import samples_of_lines, token_array
-from crowdperf.harness.text.engine import Tokens
+from crowdperf.harness.text.engine import Prompt
 from crowdperf.rules.record import Generation, TokenLimits
 
 _HINT = "rebuild the prompts: cm run script --tags=get,dataset,own-prompts --renew"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class OwnPrompt:
+class OwnPrompt(Prompt):
     """One prompt. text: None for tokens, and for messages that are more than one of the user. messages: None for
-    tokens. is_chat: the user gave messages. max_tokens: of its answer, None for the usual maximum. at_s: when it
-    arrives after the first one, in a trace. conversation, turn: None, 0 for others."""
+    tokens. is_chat: the user gave messages."""
 
-    messages: tuple[Mapping[str, str], ...] | None
-    text: str | None
-    tokens: Tokens | None = None
     is_chat: bool = False
-    max_tokens: int | None = None
-    at_s: float | None = None
-    conversation: int | None = None
-    turn: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,13 +17,7 @@ class OwnText:
 
     def prompts(self, raw: Sequence[OwnPrompt]) -> list[Prompt]:
         """Return the prompts, as tokens, or as messages and, for one message of the user, as text as well."""
-        return [
-            Prompt(
-                tokens=one.tokens, text=one.text, messages=one.messages, max_tokens=one.max_tokens, at_s=one.at_s,
-                conversation=one.conversation, turn=one.turn,
-            )
-            for one in raw
-        ]  # fmt: skip
+        return list(raw)
 
     def response(self, answer: Answer) -> Array:
         """Return the text, uint8[n], contiguous, or the tokens of an answer without text."""
