@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION, passed_on_inputs
+from crowdperf.call.recipe_calls import RecipeFailed, passed_on_inputs, run_recipe
 from crowdperf.call.values import is_yes, text_of
 from crowdperf.fronts.nvidia.fields import CPU
 from crowdperf.fronts.nvidia.lookup import FOLDER_VARIABLE, Here, folder_of_call, look
@@ -91,12 +91,11 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     i["state"]["mlperf_custom_system"] = {
         "system": system, "file": str(call.path), "machine": asdict(facts), "configs": rows,
     }  # fmt: skip
-    for inputs in call.searches:
-        answer = i["automation"].cmind.access(
-            {**inputs, "action": "run", "automation": SCRIPT_AUTOMATION, "quiet": True}
-        )
-        if answer["return"] > 0:
-            return dict(answer)
+    try:
+        for inputs in call.searches:
+            run_recipe(i["automation"].cmind.access, inputs)
+    except RecipeFailed as error:
+        return error.answer
     return {"return": 0}
 
 

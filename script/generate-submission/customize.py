@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdperf.call.answers import failure
-from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION
+from crowdperf.call.recipe_calls import RecipeFailed, run_recipe
 from crowdperf.kit.user_paths import filled
 from crowdperf.rules.backends import is_of_client
 from crowdperf.rules.names import counted
@@ -46,14 +46,6 @@ def hint_of(i: Mapping[str, Any]) -> str:
     return command + "".join(f" --{name}={shlex.quote(text)}" for name, text in given.items())
 
 
-class RecipeFailed(Exception):
-    """A recipe below failed with `answer`."""
-
-    def __init__(self, answer: dict[str, Any]) -> None:
-        super().__init__(str(answer.get("error", "")))
-        self.answer = answer
-
-
 class Access:
     """Calls the recipes below with what of the call concerns them."""
 
@@ -63,11 +55,7 @@ class Access:
 
     def _call(self, tags: str, inputs: Mapping[str, Any], *, is_silent: bool) -> dict[str, Any]:
         quiet = self._inputs.get("quiet") or self._env.get("CM_QUIET")
-        call = {"action": "run", "automation": SCRIPT_AUTOMATION, "tags": tags, "quiet": bool(quiet), **inputs}
-        answer: dict[str, Any] = self._access({**call, "silent": is_silent})
-        if answer["return"] > 0:
-            raise RecipeFailed(answer)
-        return answer
+        return run_recipe(self._access, {"tags": tags, "quiet": bool(quiet), **inputs, "silent": is_silent})
 
     def describe(self, sut: Sut, run: FoundRun, division: str) -> Mapping[str, Any]:
         """The facts of a system: see making.Recipes."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from crowdperf.call.answers import failure
-from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION
+from crowdperf.call.recipe_calls import RecipeFailed, run_recipe
 from crowdperf.kit.privacy import known_here
 from crowdperf.rules.names import printable
 
@@ -25,11 +25,6 @@ COMMAND = "cm run script --tags=push,github,mlperf,inference,submission --submis
 LOGIN_HINT = (
     "is the address right, the connection up, the login known to git? CM_GH_TOKEN with CM_GIT_AUTH=yes is one way"
 )
-
-
-def call(i: dict, inputs: dict) -> dict:
-    """Runs another recipe and gives its answer."""
-    return i["automation"].cmind.access({**inputs, "action": "run", "automation": SCRIPT_AUTOMATION, "quiet": True})
 
 
 def plan(i):
@@ -59,6 +54,8 @@ def preprocess(i):
         return failure(error)
     try:
         return push(i, where, found)
+    except RecipeFailed as error:
+        return error.answer
     except gitwork.GitError as error:
         return failure(f"{error}\nhint: {error.hint or LOGIN_HINT}")
     except (publication.PushError, content.ContentError) as error:
@@ -66,7 +63,8 @@ def preprocess(i):
 
 
 def push(i, where: address.Address | None, found: content.Content) -> dict:
-    """Pushes a submission, or shows what would be pushed; CM's answer. Raises GitError, PushError, ContentError."""
+    """Pushes a submission, or shows what would be pushed; CM's answer. Raises GitError, PushError, ContentError,
+    RecipeFailed."""
     env, values = i["env"], i["values"]
     login = address.login_environment(where, os.environ) if where else {}
     settings = login or request.access_environment(env, where)
@@ -79,20 +77,17 @@ def push(i, where: address.Address | None, found: content.Content) -> dict:
     message, branch = values["commit_message"], values["branch"] or ""
     content.check_privacy(found, {"commit message": message, "branch": branch}, known)
     gate = request.gate_inputs(i, content.round_of(found))
+    access = i["automation"].cmind.access
     if gate is not None:
-        answer = call(i, gate)
-        if answer["return"] > 0:
-            return {
-                **answer,
-                "error": f"{answer.get('error', '')}\nrefused by the submission checker: no files were pushed",
-            }
+        try:
+            run_recipe(access, gate)
+        except RecipeFailed as error:
+            return {**error.answer, "error": f"{error}\nrefused by the submission checker: no files were pushed"}
     if values["repo_path"] is not None:
         folder = gitwork.folder_of_clone(values["repo_path"], environment)
         remote = where.url if where else gitwork.remote_of_clone(folder, environment)
     else:
-        answer = call(i, request.history_inputs(where))
-        if answer["return"] > 0:
-            return answer
+        answer = run_recipe(access, request.history_inputs(where))
         folder, remote = Path(answer["new_env"]["CM_GIT_HISTORY_PATH"]), HISTORY_REMOTE
     order = publication.Order(
         content=found,

@@ -8,7 +8,7 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
     raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
 from crowdperf.call.answers import failure
-from crowdperf.call.recipe_calls import passed_on_inputs
+from crowdperf.call.recipe_calls import RecipeFailed, passed_on_inputs
 
 from . import asking, finding, making
 
@@ -43,8 +43,8 @@ def preprocess(i):
     maker = making.Maker(access=i["automation"].cmind.access, passed_on=passed_on_inputs(i["input"]))
     try:
         rows = [maker.make(step) for step in steps]
-    except making.MakingFailed as error:
-        return {"return": error.code, "error": error.reason}
+    except RecipeFailed as error:
+        return error.answer
     except OSError as error:
         return failure(error, "hint: look at the folder's permissions and at the space on its disk")
     failed = [row["name"] for row in rows if not row["passed"]]

@@ -3,12 +3,12 @@
 Each step is on disk before the next begins, so a call that is killed goes on where it was.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION
+from crowdperf.call.recipe_calls import Access, run_recipe
 from crowdperf.logs.layout import RunPaths
 from crowdperf.rules.benchmarks import accuracy_tags
 from crowdperf.rules.names import FULL_RULES_MIN_DURATION_MS
@@ -20,15 +20,6 @@ NEEDS_ACCURACY = ("TEST01",)
 _BY_COUNT = {"TEST06": "100 queries at least", "TEST07": "each of its samples once", "TEST09": "each sample once"}
 PLACES = ("output_dir", "compliance_reference")
 """Inputs that say where something is."""
-
-
-class MakingFailed(Exception):
-    """A recipe that this one calls failed; `reason` is its error as CM gave it."""
-
-    def __init__(self, code: int, reason: Any) -> None:
-        super().__init__(str(reason))
-        self.code = code
-        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,12 +132,12 @@ class Maker:
     same.
     """
 
-    access: Callable[[dict[str, Any]], dict[str, Any]]
+    access: Access
     passed_on: Mapping[str, Any]
     told: set[str] = field(default_factory=set)
 
     def make(self, step: Step) -> dict[str, Any]:
-        """Makes what is left of a test and returns its row of the report. Raises MakingFailed."""
+        """Makes what is left of a test and returns its row of the report. Raises RecipeFailed."""
         record = read_record(step.folder)
         if not step.is_kept or record is None:
             record = self._make(step)
@@ -195,9 +186,6 @@ class Maker:
         return scored
 
     def _call(self, what: str, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
-        request = {**inputs, "action": "run", "automation": SCRIPT_AUTOMATION, "quiet": True}
-        answer = self.access({**request, "silent": what in self.told})
+        is_silent = what in self.told
         self.told.add(what)
-        if answer["return"] > 0:
-            raise MakingFailed(answer["return"], answer.get("error", "no reason given"))
-        return answer
+        return run_recipe(self.access, {**inputs, "quiet": True, "silent": is_silent})

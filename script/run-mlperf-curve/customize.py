@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdperf.call.answers import failure
-from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION
+from crowdperf.call.recipe_calls import RecipeFailed, run_recipe
 from crowdperf.curves.curve import PAGE, Client, CurveRun, curve_points, plan_text
 from crowdperf.curves.official import OfficialError
 from crowdperf.curves.page import summary_text
@@ -129,20 +129,15 @@ def finished(i: dict[str, Any], submission: Path, folder: Path) -> dict[str, Any
     return {"return": 0}
 
 
-def find_client(i: dict[str, Any], given: Inputs) -> dict[str, Any]:
-    """The answer of get,mlperf,endpoints,client."""
-    call = {"action": "run", "automation": SCRIPT_AUTOMATION, "tags": "get,mlperf,endpoints,client", "quiet": True}
-    client = given.path("client")
-    answer: dict[str, Any] = i["automation"].cmind.access({**call, **({"path": str(client)} if client else {})})
-    return answer
-
-
 def measure(i: dict[str, Any], given: Inputs, request: CurveRequest) -> dict[str, Any]:
     """Asks the server one question, then makes what is missing of the curve, its tree and its page."""
     conduct = Conduct(rerun=given.values["rerun"] or (), retries=given.values["retries"], at_once=1)
     answered = probe(request.settings.url, request.settings.model, request.settings.key_variable)
-    if (found := find_client(i, given))["return"]:
-        return found
+    path = {"path": str(client)} if (client := given.path("client")) else {}
+    try:
+        found = run_recipe(i["automation"].cmind.access, {"tags": "get,mlperf,endpoints,client", **path})
+    except RecipeFailed as error:
+        return error.answer
     keys = found["new_env"]
     start = "CM_MLPERF_ENDPOINTS_CLIENT"
     known = {name: keys[f"{start}_{name}"].replace("unknown", "") for name in ("VERSION", "COMMIT")}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdperf.call.answers import failure
-from crowdperf.call.recipe_calls import passed_on_inputs
+from crowdperf.call.recipe_calls import RecipeFailed, passed_on_inputs
 from crowdperf.kit.user_paths import users_folder
 from crowdperf.machine import nvidia, selection
 from crowdperf.machine.probe import Machine
@@ -105,7 +105,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         done = steps.perform(call)
     except RequestError as error:
         return failure(error, HINT)
-    except steps.StepFailed as error:
+    except RecipeFailed as error:
         return error.answer
     env, state = i["env"], i["state"]
     env["CM_SUT_NAME"] = done["mlperf_sut"]["sut"]

@@ -3,7 +3,7 @@
 Effects: calls other recipes, writes `sut.json`, and prints. Everything is decided in the modules beside this one.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION
+from crowdperf.call.recipe_calls import Access, run_recipe
 from crowdperf.kit.whole_file import read_object, write_json
 from crowdperf.logs.layout import ResultsPaths, RunPaths
 from crowdperf.logs.rates import found_table
@@ -27,14 +27,6 @@ RECORDED_STYLES = (ExecutionMode.FAST, ExecutionMode.VALID)
 """Runs whose targets come from what was found: a test run of 2 s measures for itself."""
 
 
-class StepFailed(Exception):
-    """A recipe ended with an error; `answer` is CM's answer with it."""
-
-    def __init__(self, answer: Mapping[str, Any]) -> None:
-        super().__init__(str(answer.get("error", "")))
-        self.answer = dict(answer)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """One call: CM's access function, what is asked for, inputs for every recipe below, the app's metadata, env.
@@ -42,23 +34,19 @@ class Call:
     `repeat`: the inputs of a line that makes the call again.
     """
 
-    access: Callable[[dict[str, Any]], dict[str, Any]]
+    access: Access
     request: Request
     passed_on: Mapping[str, Any]
     app_meta: Mapping[str, Any]
     repeat: Mapping[str, Any]
 
     def make(self, inputs: Mapping[str, Any], *, is_silent: bool = False) -> dict[str, Any]:
-        """Runs a recipe and gives CM's answer. Raises StepFailed."""
-        own = {"action": "run", "automation": SCRIPT_AUTOMATION, "quiet": True, "silent": is_silent}
-        answer = self.access({**self.passed_on, **inputs, **own})
-        if answer["return"] > 0:
-            raise StepFailed(answer)
-        return answer
+        """Runs a recipe and gives CM's answer. Raises RecipeFailed."""
+        return run_recipe(self.access, {**self.passed_on, **inputs, "quiet": True, "silent": is_silent})
 
 
 def perform(call: Call) -> dict[str, Any]:
-    """Does the whole call and gives what it sets: state and env keys. Raises StepFailed."""
+    """Does the whole call and gives what it sets: state and env keys. Raises RecipeFailed."""
     request = call.request
     for line in introduction(request):
         print(line)

@@ -98,7 +98,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         problems = execution.perform(found, i["automation"].cmind.access, passed_on_inputs(i["input"]), asked.folder)
     except PROBLEMS as error:
         return refused(error)
-    except execution.CallFailed as error:
+    except execution.RecipeFailed as error:
         return error.answer
     told = "\n  ".join(
         ["not passed:", *problems, "hint: see the output of each recipe above. Runs and scores are recorded"]

@@ -7,30 +7,20 @@ those calls print whose output is the answer.
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION
+from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION, Access, RecipeFailed
 
 from . import views
 from .plans import Plan, RecipeCall
 from .request import MakeError
 
 
-class CallFailed(Exception):
-    """A recipe ended with an error that the others cannot go on after; `answer` is CM's answer."""
-
-    def __init__(self, answer: Mapping[str, Any]) -> None:
-        super().__init__(str(answer.get("error", "")))
-        self.answer = dict(answer)
-
-
-def perform(
-    plan: Plan, access: Callable[[dict[str, Any]], dict[str, Any]], common: Mapping[str, Any], folder: Path
-) -> list[str]:
-    """Makes the calls, each with the inputs `common`, too; gives what did not pass. Raises CallFailed and MakeError."""
+def perform(plan: Plan, access: Access, common: Mapping[str, Any], folder: Path) -> list[str]:
+    """Makes the calls, each with the inputs `common`, too; gives what did not pass. Raises RecipeFailed, MakeError."""
     refuse_impossible(plan, access, common)
     problems = [line for copy in plan.copies for line in views.show(copy, {}, "", folder)]
     for number, call in enumerate(plan.calls, start=1):
@@ -44,7 +34,7 @@ def perform(
             views.say(str(answer.get("error", "")))
             problems.append(f"{call.line}: {str(answer.get('error', '')).splitlines()[0]}")
         else:
-            raise CallFailed(answer)
+            raise RecipeFailed(answer)
     return problems
 
 
@@ -53,9 +43,7 @@ def own_inputs(call: RecipeCall, action: str) -> dict[str, Any]:
     return {"action": action, "automation": SCRIPT_AUTOMATION, "tags": call.tags, "quiet": True}
 
 
-def refuse_impossible(
-    plan: Plan, access: Callable[[dict[str, Any]], dict[str, Any]], common: Mapping[str, Any]
-) -> None:
+def refuse_impossible(plan: Plan, access: Access, common: Mapping[str, Any]) -> None:
     """Raises MakeError for an engine that cannot be made, before anything is installed for any.
 
     The engine plans what a user calls first, and not what a recipe calls.

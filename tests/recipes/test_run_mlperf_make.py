@@ -390,7 +390,7 @@ def test_the_plan_shows_exactly_the_calls_that_are_made(tmp_path: Path, capfd: p
 
 def test_no_run_is_made_when_an_engine_fails(tmp_path: Path) -> None:
     access = StandIn(tmp_path, get_ml_model_bert_large__onnx__tiny={"return": 1, "error": "broken"})
-    with pytest.raises(execution.CallFailed, match="broken"):
+    with pytest.raises(execution.RecipeFailed, match="broken"):
         execution.perform(planned(tmp_path, "run", **RUN), access, {}, tmp_path)
     assert [i["tags"] for i in access.requests] == [
         "get,ml-model,resnet50,_onnx,_tiny",

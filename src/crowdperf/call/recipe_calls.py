@@ -1,7 +1,7 @@
 """What hooks need to call other recipes: the name of CM's script automation, inputs that go on to each call, and the
 inputs that give a run the shape of another one."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 SCRIPT_AUTOMATION = "script,5b4e0237da074764"
@@ -9,6 +9,25 @@ SCRIPT_AUTOMATION = "script,5b4e0237da074764"
 
 PASSED_ON_INPUTS = ("adr", "add_deps_recursive", "env")
 """Inputs of a call that also apply to every dependency."""
+
+Access = Callable[[dict[str, Any]], dict[str, Any]]
+"""CM's function that performs an action and returns its answer."""
+
+
+class RecipeFailed(Exception):
+    """A recipe ended with an error. answer: CM's, with the code and the engine's own error, which names the recipe."""
+
+    def __init__(self, answer: Mapping[str, Any]) -> None:
+        super().__init__(str(answer.get("error", "no reason given")))
+        self.answer = dict(answer)
+
+
+def run_recipe(access: Access, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Run a recipe, without questions unless `inputs` allow them, and return CM's answer. Raises RecipeFailed."""
+    answer = access({"quiet": True, **inputs, "action": "run", "automation": SCRIPT_AUTOMATION})
+    if answer["return"] > 0:
+        raise RecipeFailed(answer)
+    return answer
 
 
 def passed_on_inputs(inputs: Mapping[str, Any]) -> dict[str, Any]:

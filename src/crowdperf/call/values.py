@@ -5,11 +5,17 @@ tests/engine/test_call_values.py compares the two.
 """
 
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
 
-TRUTHS: Mapping[str, bool] = MappingProxyType(
-    {"yes": True, "true": True, "on": True, "1": True, "no": False, "false": False, "off": False, "0": False}
-)
+TRUTHS: Mapping[str, bool] = {
+    "yes": True,
+    "true": True,
+    "on": True,
+    "1": True,
+    "no": False,
+    "false": False,
+    "off": False,
+    "0": False,
+}
 """What each word means, in lower case."""
 
 
