@@ -23,24 +23,18 @@ class Executor(Protocol):
 
     def problems(self) -> tuple[str, ...]:
         """Why no point can be started (no sbatch, an unknown partition ...), before anything is written; else empty."""
-        ...
 
     def start(self, sweep: SweepFolder, points: Sequence[PointFolder]) -> None:
         """Starts an attempt of each point: returns once they are handed over (Slurm), or have ended (local)."""
-        ...
 
     def states(self, sweep: SweepFolder) -> dict[str, State]:
         """The state of each written point by its id: from done.json, the queue, the newest attempt, in this order."""
-        ...
 
     def wait(self, sweep: SweepFolder, changed: Callable[[], object]) -> None:
         """Waits until no point is queued or running; calls `changed` when one began or ended."""
-        ...
 
     def hold_back(self, sweep: SweepFolder) -> tuple[str, ...]:
         """Takes back what was handed over and has not begun; what runs goes on. Gives the ids of the points."""
-        ...
 
     def cancel(self, sweep: SweepFolder) -> tuple[str, ...]:
         """Takes back what it has started for this sweep and nothing else; gives the ids of the points."""
-        ...

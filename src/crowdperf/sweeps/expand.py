@@ -34,15 +34,12 @@ class InputRules(Protocol):
 
     def is_input(self, name: str) -> bool:
         """Whether the recipe, or the engine for every recipe, has this input (adr.python.name: adr)."""
-        ...
 
     def problem(self, name: str, value: str) -> str:
         """Why the value is none of the input's; empty where it is one."""
-        ...
 
     def meant(self, name: str) -> str:
         """The input that was probably meant by a name that is none; empty when none is near."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -152,26 +152,15 @@ def with_earlier(points: Sequence[PlannedPoint], earlier: Sequence[PlannedPoint]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenPlan:
-    """What is read back of plan.json. points: none where there is no such file, or a damaged one."""
+class Plan:
+    """A whole sweep. nodes: of each point. problems: what would surely make a run fail, as the engine's plan says.
+    points: none where plan.json is missing or damaged."""
 
     name: str = ""
-    digest: str = ""
-    command: str = ""
     recipe: str = ""
-    executor: Mapping[str, str] = field(default_factory=dict)
+    command: str = ""
     points: tuple[PlannedPoint, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """A whole sweep. nodes: of each point. problems: what would surely make a run fail, as the engine's plan says."""
-
-    name: str
-    recipe: str
-    command: str
-    points: tuple[PlannedPoint, ...]
-    executor: Mapping[str, str]
+    executor: Mapping[str, str] = field(default_factory=dict)
     nodes: int = 1
     max_parallel: int = 1
     downloads: tuple[str, ...] = ()

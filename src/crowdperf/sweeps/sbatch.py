@@ -22,6 +22,8 @@ KEPT = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SLURM_CONF", "TZ", "USER")
 """Variables of the caller that a job gets. Slurm keeps them in clear in its state folder, so nothing secret is one."""
 OWN_FLAGS = ("array", "chdir", "comment", "export", "job-name", "output", "wrap", "parsable", "open-mode", "requeue",
              "signal")  # fmt: skip
+SAME_NAMES = ("partition", "account", "qos", "constraint", "gres", "nodelist", "exclude", "reservation", "mem")
+"""Options of ours that sbatch calls the same."""
 SIGNAL_S = 120
 """Seconds before the time limit at which a job is told; Slurm may be a minute early (sbatch(1) of 22.05)."""
 REQUEUES = 3
@@ -125,15 +127,7 @@ def job_name(sweep: SweepFolder) -> str:
 def request_words(options: SlurmOptions, planned_s: Sequence[float]) -> list[str]:
     """The words of sbatch that say what is asked for, not which jobs."""
     named = {
-        "partition": options.partition,
-        "account": options.account,
-        "qos": options.qos,
-        "constraint": options.constraint,
-        "gres": options.gres,
-        "nodelist": options.nodelist,
-        "exclude": options.exclude,
-        "reservation": options.reservation,
-        "mem": options.mem,
+        **{name: getattr(options, name) for name in SAME_NAMES},
         "nodes": str(options.nodes),
         "ntasks": str(options.nodes),
         "cpus-per-task": str(options.cpus) if options.cpus else "",

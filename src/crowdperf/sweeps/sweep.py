@@ -13,7 +13,7 @@ from crowdperf.kit.whole_file import read_object, write_once
 from crowdperf.rules.names import counted
 from crowdperf.sweeps.executor import Executor
 from crowdperf.sweeps.folder import PointFile, PointFolder, State, SweepFolder
-from crowdperf.sweeps.planning import WrittenPlan
+from crowdperf.sweeps.planning import Plan
 
 UNDER_WAY = (State.SUBMITTED, State.RUNNING)
 AGAIN = (State.INTERRUPTED, State.LOST)
@@ -46,11 +46,11 @@ def locked(folder: Path) -> contextlib.AbstractContextManager[int]:
     return file_lock(folder / ".lock", FolderInUse(f"another run is using {folder}"))
 
 
-def read_plan(sweep: SweepFolder) -> WrittenPlan:
+def read_plan(sweep: SweepFolder) -> Plan:
     """What plan.json says; nothing where there is no such file, or a damaged one."""
     record = Record(read_object(sweep.plan_file) or {})
-    found = record.filled(WrittenPlan, is_open=True)
-    return WrittenPlan() if found is None or record.problems else found
+    found = record.filled(Plan, is_open=True)
+    return Plan() if found is None or record.problems else found
 
 
 def write_point(folder: PointFolder, content: PointFile) -> None:
