@@ -106,16 +106,7 @@ def plan_text(title: str, commands: Sequence[Command], rights: Rights) -> str:
 
 def state_of(findings: Iterable[Finding], rights: Rights) -> list[dict[str, Any]]:
     """The findings as JSON has them."""
-    return [
-        {
-            "what": one.what,
-            "level": one.level,
-            "found": one.found,
-            "wanted": one.wanted,
-            "fixes": commands_state(one.fixes, rights),
-        }
-        for one in findings
-    ]
+    return [{**one._asdict(), "fixes": commands_state(one.fixes, rights)} for one in findings]
 
 
 def commands_state(commands: Iterable[Command], rights: Rights) -> list[dict[str, Any]]:
