@@ -7,7 +7,6 @@ first and last 4,096 bytes are checked. If the whole ones are known (`--backup_d
 import math
 import re
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 
 from crowdperf.compliance.answer_checks import verify_answers
 from crowdperf.compliance.verdict_lines import printed_counts, printed_scores
@@ -43,7 +42,7 @@ them."""
 
 _FLAGS = ("performance_issue_unique", "performance_issue_same")
 _SIZED = re.compile(r'"data"\s*:\s*"([0-9A-Fa-f]+)"[^{}]{0,99}?"token_count"\s*:\s*([0-9]{1,9})')
-_WIDTHS = MappingProxyType({4: "int32", 8: "int64", 2: "int16"})
+_WIDTHS: Mapping[int, str] = {4: "int32", 8: "int64", 2: "int16"}
 _NEEDED_COUNTS = ("num_acc_log_entries", "num_perf_log_entries", "num_perf_log_data_mismatch")
 """Those that the script writes in each of its two ways."""
 

@@ -12,7 +12,6 @@ import functools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 _NUMBER = r"(?P<value>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?![0-9.])"
 
@@ -24,68 +23,64 @@ def _printed(key: str) -> str:
 
 _WORD_ERRORS = rf"Word Error Rate:.*, accuracy={_NUMBER}%"
 
-PATTERNS: Mapping[str, str] = MappingProxyType(
-    {
-        "acc": rf'(?:\{{")?accuracy[": ]*=?\s*{_NUMBER}',
-        "AUC": rf"AUC={_NUMBER}",
-        "DLRM_NE": rf".*metric/lifetime_ne/rating:\s*{_NUMBER}",
-        "DLRM_ACC": rf".*metric/lifetime_accuracy/rating:\s*{_NUMBER}",
-        "DLRM_AUC": rf".*metric/lifetime_gauc/rating:\s*{_NUMBER}",
-        "mAP": rf".*(?:mAP=|'Total':)\s*{_NUMBER}",
-        "F1": rf"""\{{["']exact_match["']:\s*[0-9.]+,\s*["']f1["']:\s*{_NUMBER}\}}""",
-        "ACCURACY": _WORD_ERRORS,
-        "WER": _WORD_ERRORS,
-        "DICE": rf"Accuracy:\s*mean\s*=\s*{_NUMBER}",
-        "ROUGE1": _printed("rouge1"),
-        "ROUGE2": _printed("rouge2"),
-        "ROUGEL": _printed("rougeL"),
-        "ROUGELSUM": _printed("rougeLsum"),
-        "GEN_LEN": rf".*'gen_len':\s{_NUMBER}",
-        "TOKENS_PER_SAMPLE": rf".*'tokens_per_sample':\s{_NUMBER}",
-        "CLIP_SCORE": _printed("CLIP_SCORE"),
-        "FID_SCORE": _printed("FID_SCORE"),
-        "gsm8k_accuracy": rf".*'gsm8k':\s{_NUMBER}",
-        "mbxp_accuracy": rf".*'mbxp':\s{_NUMBER}",
-        "exact_match": rf".*'exact_match':\s{_NUMBER}",
-        "vbench_score": rf".*'vbench_score':\s{_NUMBER}",
-        "F1_HIERARCHICAL": rf'\{{.{{0,9999}}"f1":\s*{_NUMBER}.{{0,9999}}\}}',
-        "E2E_ACCURACY": rf"Accuracy:\s*{_NUMBER}",
-        "overall": _printed("overall"),
-        "non_live": _printed("non_live"),
-    }
-)
+PATTERNS: Mapping[str, str] = {
+    "acc": rf'(?:\{{")?accuracy[": ]*=?\s*{_NUMBER}',
+    "AUC": rf"AUC={_NUMBER}",
+    "DLRM_NE": rf".*metric/lifetime_ne/rating:\s*{_NUMBER}",
+    "DLRM_ACC": rf".*metric/lifetime_accuracy/rating:\s*{_NUMBER}",
+    "DLRM_AUC": rf".*metric/lifetime_gauc/rating:\s*{_NUMBER}",
+    "mAP": rf".*(?:mAP=|'Total':)\s*{_NUMBER}",
+    "F1": rf"""\{{["']exact_match["']:\s*[0-9.]+,\s*["']f1["']:\s*{_NUMBER}\}}""",
+    "ACCURACY": _WORD_ERRORS,
+    "WER": _WORD_ERRORS,
+    "DICE": rf"Accuracy:\s*mean\s*=\s*{_NUMBER}",
+    "ROUGE1": _printed("rouge1"),
+    "ROUGE2": _printed("rouge2"),
+    "ROUGEL": _printed("rougeL"),
+    "ROUGELSUM": _printed("rougeLsum"),
+    "GEN_LEN": rf".*'gen_len':\s{_NUMBER}",
+    "TOKENS_PER_SAMPLE": rf".*'tokens_per_sample':\s{_NUMBER}",
+    "CLIP_SCORE": _printed("CLIP_SCORE"),
+    "FID_SCORE": _printed("FID_SCORE"),
+    "gsm8k_accuracy": rf".*'gsm8k':\s{_NUMBER}",
+    "mbxp_accuracy": rf".*'mbxp':\s{_NUMBER}",
+    "exact_match": rf".*'exact_match':\s{_NUMBER}",
+    "vbench_score": rf".*'vbench_score':\s{_NUMBER}",
+    "F1_HIERARCHICAL": rf'\{{.{{0,9999}}"f1":\s*{_NUMBER}.{{0,9999}}\}}',
+    "E2E_ACCURACY": rf"Accuracy:\s*{_NUMBER}",
+    "overall": _printed("overall"),
+    "non_live": _printed("non_live"),
+}
 """By metric: what a line with its score matches from the beginning; the group `value` is the score. A search that could
 begin again at every place of a line is bounded, because a file may be made to keep it busy. The last two are
 not the checker's: qwen3.6-27b has two gates in its README, and one in the checker."""
 
-EXAMPLES: Mapping[str, str] = MappingProxyType(
-    {
-        "acc": "accuracy=76.456%, good=38228, total=50000",
-        "AUC": "AUC=80.31%",
-        "mAP": "mAP=37.55%",
-        "F1": '{"exact_match": 83.1, "f1": 90.4}',
-        "ACCURACY": "Word Error Rate: 2.07%, accuracy=97.93%",
-        "WER": "Word Error Rate: 7.45%, accuracy=92.55%",
-        "DICE": "Accuracy: mean = 0.86170",
-        "ROUGE1": "{'rouge1': '42.98'}",
-        "ROUGE2": "{'rouge2': 15.9075}",
-        "ROUGEL": "{'rougeL': 24.4957}",
-        "ROUGELSUM": "{'rougeLsum': 35.793}",
-        "GEN_LEN": "{'gen_len': 4016878}",
-        "TOKENS_PER_SAMPLE": "{'tokens_per_sample': 294.45}",
-        "CLIP_SCORE": "{'CLIP_SCORE': '31.75'}",
-        "FID_SCORE": "{'FID_SCORE': '23.48'}",
-        "exact_match": "{'exact_match': 83.13}",
-        "DLRM_NE": "metric/lifetime_ne/rating: 0.86687",
-        "DLRM_ACC": "metric/lifetime_accuracy/rating: 0.69651",
-        "DLRM_AUC": "metric/lifetime_gauc/rating: 0.78663",
-        "vbench_score": "{'vbench_score': 70.48}",
-        "F1_HIERARCHICAL": '{"f1": 0.7903}',
-        "E2E_ACCURACY": "Accuracy: 35.1234",
-        "overall": "{'overall': 86.23}",
-        "non_live": "{'non_live': 87.96}",
-    }
-)
+EXAMPLES: Mapping[str, str] = {
+    "acc": "accuracy=76.456%, good=38228, total=50000",
+    "AUC": "AUC=80.31%",
+    "mAP": "mAP=37.55%",
+    "F1": '{"exact_match": 83.1, "f1": 90.4}',
+    "ACCURACY": "Word Error Rate: 2.07%, accuracy=97.93%",
+    "WER": "Word Error Rate: 7.45%, accuracy=92.55%",
+    "DICE": "Accuracy: mean = 0.86170",
+    "ROUGE1": "{'rouge1': '42.98'}",
+    "ROUGE2": "{'rouge2': 15.9075}",
+    "ROUGEL": "{'rougeL': 24.4957}",
+    "ROUGELSUM": "{'rougeLsum': 35.793}",
+    "GEN_LEN": "{'gen_len': 4016878}",
+    "TOKENS_PER_SAMPLE": "{'tokens_per_sample': 294.45}",
+    "CLIP_SCORE": "{'CLIP_SCORE': '31.75'}",
+    "FID_SCORE": "{'FID_SCORE': '23.48'}",
+    "exact_match": "{'exact_match': 83.13}",
+    "DLRM_NE": "metric/lifetime_ne/rating: 0.86687",
+    "DLRM_ACC": "metric/lifetime_accuracy/rating: 0.69651",
+    "DLRM_AUC": "metric/lifetime_gauc/rating: 0.78663",
+    "vbench_score": "{'vbench_score': 70.48}",
+    "F1_HIERARCHICAL": '{"f1": 0.7903}',
+    "E2E_ACCURACY": "Accuracy: 35.1234",
+    "overall": "{'overall': 86.23}",
+    "non_live": "{'non_live': 87.96}",
+}
 """By metric: a line as its official script prints it; of vbench_score and E2E_ACCURACY, whose scripts print none that
 parses, and of the last two, a line that the checker or the gate reads."""
 

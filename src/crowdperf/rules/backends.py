@@ -2,7 +2,6 @@
 crowdperf/harness/backends/<name>/record.py)."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 from crowdperf.kit.text_documents import part
@@ -10,15 +9,13 @@ from crowdperf.rules.benchmarks import RECORDS, model_of
 from crowdperf.rules.record import BackendRecord
 from crowdperf.rules.record_files import read_records
 
-BACKENDS: Mapping[str, BackendRecord] = MappingProxyType(read_records("backends", BackendRecord))
+BACKENDS: Mapping[str, BackendRecord] = read_records("backends", BackendRecord)
 """Every backend by its name, sorted."""
 
 STAND_IN_BACKENDS = tuple(name for name, record in BACKENDS.items() if record.stand_in)
 """Backends whose speed is no machine's: they prove pipelines."""
 
-SIMULATORS: Mapping[str, str] = MappingProxyType(
-    {one.simulates: name for name, one in BACKENDS.items() if one.simulates}
-)
+SIMULATORS: Mapping[str, str] = {one.simulates: name for name, one in BACKENDS.items() if one.simulates}
 """The stand-in that `--simulate=BACKEND` runs in the place of a backend."""
 
 

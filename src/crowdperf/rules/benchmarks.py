@@ -8,7 +8,6 @@ for older rounds; LoadGen's embedded mlperf.conf (6.0.17) for sample counts and 
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from crowdperf.rules.names import UnknownName
 from crowdperf.rules.record import Record
@@ -54,9 +53,7 @@ class Benchmark:
         )
 
 
-RECORDS: Mapping[str, Record] = MappingProxyType(
-    dict(sorted(read_records("benchmarks", Record).items(), key=lambda pair: pair[1].name))
-)
+RECORDS: Mapping[str, Record] = dict(sorted(read_records("benchmarks", Record).items(), key=lambda pair: pair[1].name))
 """Every record by its folder, which model.json, stores and results call the model; sorted by name."""
 
 
@@ -67,7 +64,7 @@ def _rows() -> Iterator[Benchmark]:
                 yield Benchmark(name=name, model=folder, level=level, record=record)
 
 
-BENCHMARKS: Mapping[str, Benchmark] = MappingProxyType({row.name: row for row in _rows()})
+BENCHMARKS: Mapping[str, Benchmark] = {row.name: row for row in _rows()}
 """Every benchmark of MLPerf Inference by its official name."""
 
 _FOLDER_OF: Mapping[str, str] = {

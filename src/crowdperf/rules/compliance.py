@@ -13,7 +13,6 @@ b66003e1 (August 2026).
 """
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from crowdperf.rules.benchmarks import BENCHMARKS
 from crowdperf.rules.names import UnknownName
@@ -38,19 +37,17 @@ CHECKED_DIVISIONS = ("closed", "network")
 
 _LOG_SEED = 720381539243781796
 _SAMPLED = 4096
-_SAMPLED_OF_OTHERS = MappingProxyType({"pointpainting": 256, "wan-2.2-t2v-a14b": 50})
+_SAMPLED_OF_OTHERS: Mapping[str, int] = {"pointpainting": 256, "wan-2.2-t2v-a14b": 50}
 """What TEST01 logs of benchmarks that this project does not run, where it is fewer."""
 
-_TEST05_SEEDS = MappingProxyType(
-    {
-        "qsl_rng_seed": 313588358309856706,
-        "sample_index_rng_seed": 471397156132239067,
-        "schedule_rng_seed": 413914573387865862,
-    }
-)
+_TEST05_SEEDS: Mapping[str, int] = {
+    "qsl_rng_seed": 313588358309856706,
+    "sample_index_rng_seed": 471397156132239067,
+    "schedule_rng_seed": 413914573387865862,
+}
 """Up to v2.1; since v3.0 LoadGen holds a second set of seeds for each round, which `test05 = 1` switches to."""
 
-SERVER_RATE_PARTS: Mapping[str, float] = MappingProxyType({"TEST01": 0.96, "TEST04": 0.97})
+SERVER_RATE_PARTS: Mapping[str, float] = {"TEST01": 0.96, "TEST04": 0.97}
 """Part of the Server rate that the test is run at, as cm does: logging responses costs a little, and a tested rate at
 the edge would miss its latency limit. What TEST01 allows is 0.9."""
 
@@ -67,7 +64,7 @@ def has_second_seeds(loadgen_version: str) -> bool:
     return major.isdigit() and int(major) >= 3
 
 
-_WHOLE_SETS = MappingProxyType({"TEST07": (990, 990), "TEST09": (6_396, 10_000)})
+_WHOLE_SETS: Mapping[str, tuple[int, int]] = {"TEST07": (990, 990), "TEST09": (6_396, 10_000)}
 """The tests that issue each sample of their data set once: how many there are, how many answers are logged at most."""
 
 

@@ -14,7 +14,6 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TypeVar
 
 FULL_RULES_MIN_DURATION_MS = 600_000
@@ -122,31 +121,27 @@ class Metric:
 
 
 _SERVER_METRIC = Metric(name="completed queries per second", unit="queries/s", higher_is_better=True)
-METRIC_OF_SCENARIO: Mapping[Scenario, Metric] = MappingProxyType(
-    {
-        Scenario.SINGLE_STREAM: Metric(
-            name="90th percentile latency (early-stopping estimate)", unit="ms", higher_is_better=False
-        ),
-        Scenario.MULTI_STREAM: Metric(
-            name="99th percentile latency of 8-sample queries (early-stopping estimate)",
-            unit="ms",
-            higher_is_better=False,
-        ),
-        Scenario.OFFLINE: Metric(name="throughput", unit="samples/s", higher_is_better=True),
-        Scenario.SERVER: _SERVER_METRIC,
-        Scenario.INTERACTIVE: _SERVER_METRIC,
-    }
-)
+METRIC_OF_SCENARIO: Mapping[Scenario, Metric] = {
+    Scenario.SINGLE_STREAM: Metric(
+        name="90th percentile latency (early-stopping estimate)", unit="ms", higher_is_better=False
+    ),
+    Scenario.MULTI_STREAM: Metric(
+        name="99th percentile latency of 8-sample queries (early-stopping estimate)",
+        unit="ms",
+        higher_is_better=False,
+    ),
+    Scenario.OFFLINE: Metric(name="throughput", unit="samples/s", higher_is_better=True),
+    Scenario.SERVER: _SERVER_METRIC,
+    Scenario.INTERACTIVE: _SERVER_METRIC,
+}
 
-FIGURE_KEYS: Mapping[Scenario, str] = MappingProxyType(
-    {
-        Scenario.SINGLE_STREAM: "early_stopping_latency_ss",
-        Scenario.MULTI_STREAM: "early_stopping_latency_ms",
-        Scenario.OFFLINE: "result_samples_per_second",
-        Scenario.SERVER: "result_completed_samples_per_sec",
-        Scenario.INTERACTIVE: "result_completed_samples_per_sec",
-    }
-)
+FIGURE_KEYS: Mapping[Scenario, str] = {
+    Scenario.SINGLE_STREAM: "early_stopping_latency_ss",
+    Scenario.MULTI_STREAM: "early_stopping_latency_ms",
+    Scenario.OFFLINE: "result_samples_per_second",
+    Scenario.SERVER: "result_completed_samples_per_sec",
+    Scenario.INTERACTIVE: "result_completed_samples_per_sec",
+}
 """The key of the detail log with the figure of each scenario, which the checkers read and TEST01 compares (RESULT_FIELD
 of its verify_performance.py); latencies are in nanoseconds there."""
 
@@ -159,16 +154,14 @@ _SERVER_TOKENS = {
     "result_completed_tokens_per_second": TOKEN_METRIC,
     "result_inferred_completed_tokens_per_second": INFERRED_TOKEN_METRIC,
 }
-TOKEN_KEYS: Mapping[Scenario, Mapping[str, Metric]] = MappingProxyType(
-    {
-        Scenario.OFFLINE: {
-            "result_tokens_per_second": TOKEN_METRIC,
-            "result_inferred_tokens_per_second": INFERRED_TOKEN_METRIC,
-        },
-        Scenario.SERVER: _SERVER_TOKENS,
-        Scenario.INTERACTIVE: _SERVER_TOKENS,
-    }
-)
+TOKEN_KEYS: Mapping[Scenario, Mapping[str, Metric]] = {
+    Scenario.OFFLINE: {
+        "result_tokens_per_second": TOKEN_METRIC,
+        "result_inferred_tokens_per_second": INFERRED_TOKEN_METRIC,
+    },
+    Scenario.SERVER: _SERVER_TOKENS,
+    Scenario.INTERACTIVE: _SERVER_TOKENS,
+}
 """What LoadGen logs of a model with `use_token_latencies` in its mlperf.conf, and since 4.1 of one with
 `infer_token_latencies`, which is GPT-J only (results.cc); the official checkers publish it instead of the metric of the
 scenario."""

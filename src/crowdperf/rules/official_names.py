@@ -13,16 +13,14 @@ from crowdperf.rules.benchmarks import BENCHMARKS, RECORDS, record_of
 from crowdperf.rules.names import UnknownName
 from crowdperf.rules.rounds import ROUNDS, rounds_of
 
-CHECKER_NAMES: Mapping[str, str] = MappingProxyType(
-    {
-        name: name.replace(row.record.name, row.record.checker_name, 1)
-        for name, row in BENCHMARKS.items()
-        if row.record.checker_name
-    }
-)
+CHECKER_NAMES: Mapping[str, str] = {
+    name: name.replace(row.record.name, row.record.checker_name, 1)
+    for name, row in BENCHMARKS.items()
+    if row.record.checker_name
+}
 """The benchmarks of this project that the checkers know under another name."""
 
-_LLAMA_ALIASES = MappingProxyType({"llama3_1-405b": "llama3.1-405b"})
+_LLAMA_ALIASES: Mapping[str, str] = {"llama3_1-405b": "llama3.1-405b"}
 
 
 _CHECKER_WORDS: tuple[tuple[str, str], ...] = (
@@ -85,9 +83,9 @@ def canonical_name(name: str, round_name: str = ROUNDS[-1]) -> str:
     return resolve(name, known, aliases_in(round_name))
 
 
-SPELLINGS: Mapping[str, str] = MappingProxyType(
-    {spelling: record.name for record in RECORDS.values() for spelling in (record.name, *record.spellings)}
-)
+SPELLINGS: Mapping[str, str] = {
+    spelling: record.name for record in RECORDS.values() for spelling in (record.name, *record.spellings)
+}
 """What users may type for a benchmark, in small letters, and its name without a level."""
 
 

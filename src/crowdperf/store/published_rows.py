@@ -8,33 +8,28 @@ Facts: summary.csv of mlcommons/inference_results_v6.1 at 7bf15fd8 (read 2026-11
 import math
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from crowdperf.rules.benchmarks import RECORDS
 from crowdperf.rules.names import METRIC_OF_SCENARIO, TOKEN_METRIC, Metric, Scenario
 
 _RESNET = next(one for one in RECORDS.values() if one.checker_name == "resnet")
 
-BENCHMARK_NAMES: Mapping[str, str] = MappingProxyType(
-    {
-        _RESNET.checker_name: _RESNET.name,
-        "text_to_video": "wan-2.2-t2v-a14b",
-        "VLM": "qwen3-vl-235b-a22b",
-        "agentic edge": "qwen3.6-27b",
-    }
-)
+BENCHMARK_NAMES: Mapping[str, str] = {
+    _RESNET.checker_name: _RESNET.name,
+    "text_to_video": "wan-2.2-t2v-a14b",
+    "VLM": "qwen3-vl-235b-a22b",
+    "agentic edge": "qwen3.6-27b",
+}
 """Names of MlperfModel that say less than the model's own name, which Model has."""
 
 _LATENCY = Metric(name="latency", unit="ms", higher_is_better=False)
-_UNITS: Mapping[str, tuple[Metric, float]] = MappingProxyType(
-    {
-        "Tokens/s": (TOKEN_METRIC, 1.0),
-        "Samples/s": (METRIC_OF_SCENARIO[Scenario.OFFLINE], 1.0),
-        "Queries/s": (METRIC_OF_SCENARIO[Scenario.SERVER], 1.0),
-        "Latency (ms)": (_LATENCY, 1.0),
-        "Latency (s)": (_LATENCY, 1000.0),
-    }
-)
+_UNITS: Mapping[str, tuple[Metric, float]] = {
+    "Tokens/s": (TOKEN_METRIC, 1.0),
+    "Samples/s": (METRIC_OF_SCENARIO[Scenario.OFFLINE], 1.0),
+    "Queries/s": (METRIC_OF_SCENARIO[Scenario.SERVER], 1.0),
+    "Latency (ms)": (_LATENCY, 1.0),
+    "Latency (s)": (_LATENCY, 1000.0),
+}
 """By Units: what the figure is, and what it is multiplied with."""
 
 _TIER = re.compile(r"(.+)-(99(?:\.9)?)")

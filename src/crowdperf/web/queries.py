@@ -8,23 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Final
 from urllib.parse import urlencode
 
-FACETS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "benchmark": "Benchmark",
-        "scenario": "Scenario",
-        "kind": "Kind",
-        "division": "Division",
-        "accelerator": "Accelerator",
-        "stack": "Software",
-        "precision": "Precision",
-        "label": "Label",
-        "without": "Without label",
-    }
-)
+FACETS: Final[Mapping[str, str]] = {
+    "benchmark": "Benchmark",
+    "scenario": "Scenario",
+    "kind": "Kind",
+    "division": "Division",
+    "accelerator": "Accelerator",
+    "stack": "Software",
+    "precision": "Precision",
+    "label": "Label",
+    "without": "Without label",
+}
 """The filters of the table, by their name in an address, with their words."""
 LONGEST_VALUE: Final = 200
 LONGEST_KEY: Final = 600

@@ -7,7 +7,6 @@ checkpoint's key is `state_dict`). 96 GB at full size.
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -16,26 +15,20 @@ from torch.nn import functional
 
 from crowdperf.harness.datasets.criteo import DENSE_COUNT, TABLE_ROWS_V1
 
-CONFIGS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
-    {
-        "full": MappingProxyType(
-            {
-                "table_rows": TABLE_ROWS_V1,
-                "embedding_width": 128,
-                "bottom_layers": (512, 256, 128),
-                "top_layers": (1024, 1024, 512, 256, 1),
-            }
-        ),
-        "tiny": MappingProxyType(
-            {
-                "table_rows": tuple(min(rows, 100) for rows in TABLE_ROWS_V1),
-                "embedding_width": 8,
-                "bottom_layers": (32, 8),
-                "top_layers": (32, 16, 1),
-            }
-        ),
-    }
-)
+CONFIGS: Mapping[str, Mapping[str, Any]] = {
+    "full": {
+        "table_rows": TABLE_ROWS_V1,
+        "embedding_width": 128,
+        "bottom_layers": (512, 256, 128),
+        "top_layers": (1024, 1024, 512, 256, 1),
+    },
+    "tiny": {
+        "table_rows": tuple(min(rows, 100) for rows in TABLE_ROWS_V1),
+        "embedding_width": 8,
+        "bottom_layers": (32, 8),
+        "top_layers": (32, 16, 1),
+    },
+}
 
 
 def _perceptron(sizes: Sequence[int], last: nn.Module) -> nn.Sequential:

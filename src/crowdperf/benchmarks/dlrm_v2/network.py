@@ -8,7 +8,6 @@ and main.py). 104 GB at full size, nearly all of it embeddings.
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -17,32 +16,26 @@ from torch.nn import functional
 
 from crowdperf.harness.datasets.criteo import DENSE_COUNT, MULTI_HOT, TABLE_ROWS_V2
 
-CONFIGS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
-    {
-        "full": MappingProxyType(
-            {
-                "table_rows": TABLE_ROWS_V2,
-                "hot_counts": MULTI_HOT,
-                "embedding_width": 128,
-                "dense_layers": (512, 256, 128),
-                "over_layers": (1024, 1024, 512, 256, 1),
-                "cross_layers": 3,
-                "cross_rank": 512,
-            }
-        ),
-        "tiny": MappingProxyType(
-            {
-                "table_rows": tuple(min(rows, 100) for rows in TABLE_ROWS_V2),
-                "hot_counts": MULTI_HOT,
-                "embedding_width": 8,
-                "dense_layers": (32, 8),
-                "over_layers": (32, 16, 1),
-                "cross_layers": 2,
-                "cross_rank": 16,
-            }
-        ),
-    }
-)
+CONFIGS: Mapping[str, Mapping[str, Any]] = {
+    "full": {
+        "table_rows": TABLE_ROWS_V2,
+        "hot_counts": MULTI_HOT,
+        "embedding_width": 128,
+        "dense_layers": (512, 256, 128),
+        "over_layers": (1024, 1024, 512, 256, 1),
+        "cross_layers": 3,
+        "cross_rank": 512,
+    },
+    "tiny": {
+        "table_rows": tuple(min(rows, 100) for rows in TABLE_ROWS_V2),
+        "hot_counts": MULTI_HOT,
+        "embedding_width": 8,
+        "dense_layers": (32, 8),
+        "over_layers": (32, 16, 1),
+        "cross_layers": 2,
+        "cross_rank": 16,
+    },
+}
 
 
 def summed_embeddings(table: nn.EmbeddingBag, values: torch.Tensor) -> torch.Tensor:

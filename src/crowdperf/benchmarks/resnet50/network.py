@@ -7,19 +7,16 @@ He et al. 2015, "Deep Residual Learning for Image Recognition", table 1. Paramet
 """
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 import torch
 from torch import nn
 
-CONFIGS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
-    {
-        # Depths and width: table 1 of the paper, the 50-layer column.
-        "full": MappingProxyType({"depths": (3, 4, 6, 3), "width": 64, "classes": 1000}),
-        "tiny": MappingProxyType({"depths": (1, 1, 1, 1), "width": 8, "classes": 1000, "side": 64}),
-    }
-)
+CONFIGS: Mapping[str, Mapping[str, Any]] = {
+    # Depths and width: table 1 of the paper, the 50-layer column.
+    "full": {"depths": (3, 4, 6, 3), "width": 64, "classes": 1000},
+    "tiny": {"depths": (1, 1, 1, 1), "width": 8, "classes": 1000, "side": 64},
+}
 EXPANSION = 4
 """A block of ResNet gives four times as many maps as its 3x3 convolution has."""
 

@@ -11,7 +11,6 @@ low precision.
 """
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -21,32 +20,30 @@ from torch.nn import functional
 from crowdperf.benchmarks.initial_weights import draw_weights, init_identity, init_low_scores, random_pictures
 from crowdperf.benchmarks.resnet50.network import EXPANSION, Body
 
-CONFIGS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
-    {
-        "full": {
-            "image_size": 800,
-            "class_count": 264,
-            "blocks": [3, 4, 6, 3],
-            "stem_channels": 64,
-            "group_count": 32,
-            "width_factor": 2,
-            "pyramid_channels": 256,
-            "anchor_sizes": [32, 64, 128, 256, 512],
-            "candidates_per_level": 1000,
-        },
-        "tiny": {
-            "image_size": 96,
-            "class_count": 6,
-            "blocks": [1, 1, 1, 1],
-            "stem_channels": 16,
-            "group_count": 4,
-            "width_factor": 1,
-            "pyramid_channels": 32,
-            "anchor_sizes": [16, 28, 44, 60, 80],
-            "candidates_per_level": 200,
-        },
-    }
-)
+CONFIGS: Mapping[str, Mapping[str, Any]] = {
+    "full": {
+        "image_size": 800,
+        "class_count": 264,
+        "blocks": [3, 4, 6, 3],
+        "stem_channels": 64,
+        "group_count": 32,
+        "width_factor": 2,
+        "pyramid_channels": 256,
+        "anchor_sizes": [32, 64, 128, 256, 512],
+        "candidates_per_level": 1000,
+    },
+    "tiny": {
+        "image_size": 96,
+        "class_count": 6,
+        "blocks": [1, 1, 1, 1],
+        "stem_channels": 16,
+        "group_count": 4,
+        "width_factor": 1,
+        "pyramid_channels": 32,
+        "anchor_sizes": [16, 28, 44, 60, 80],
+        "candidates_per_level": 200,
+    },
+}
 
 _ANCHORS_PER_PLACE = 9
 _HEAD_DEPTH = 4

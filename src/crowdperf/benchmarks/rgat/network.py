@@ -11,7 +11,6 @@ last those of the first hop only. A node without edges of a relation gets that r
 """
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -21,12 +20,10 @@ from torch.nn import functional
 from crowdperf.benchmarks.rgat.sampling import reachable
 from crowdperf.harness.datasets.igbh import KINDS, RELATIONS
 
-CONFIGS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
-    {
-        "full": {"feature_count": 1024, "width": 512, "heads": 4, "class_count": 2983, "fan_out": [5, 10, 15]},
-        "tiny": {"feature_count": 32, "width": 64, "heads": 4, "class_count": 320, "fan_out": [3, 5]},
-    }
-)
+CONFIGS: Mapping[str, Mapping[str, Any]] = {
+    "full": {"feature_count": 1024, "width": 512, "heads": 4, "class_count": 2983, "fan_out": [5, 10, 15]},
+    "tiny": {"feature_count": 32, "width": 64, "heads": 4, "class_count": 320, "fan_out": [3, 5]},
+}
 """fan_out: neighbours of a node for each relation, by layer (backend_dgl.py); as many layers."""
 
 _NEGATIVE_SLOPE = 0.2

@@ -10,7 +10,6 @@ The network ends with scores and box numbers of all 1,917 anchors; decoding and 
 """
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -25,12 +24,10 @@ from crowdperf.benchmarks.initial_weights import (
     random_pictures,
 )
 
-CONFIGS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
-    {
-        "full": {"image_size": 300, "class_count": 91, "channels": 32},
-        "tiny": {"image_size": 128, "class_count": 7, "channels": 8},
-    }
-)
+CONFIGS: Mapping[str, Mapping[str, Any]] = {
+    "full": {"image_size": 300, "class_count": 91, "channels": 32},
+    "tiny": {"image_size": 128, "class_count": 7, "channels": 8},
+}
 
 _WIDTHS = (1, 2, 4, 4, 8, 8, 16, 16, 16, 16, 16, 16, 32, 32)
 """Channels of the backbone's layers as multiples of the first's."""

@@ -9,7 +9,6 @@ The network ends with scores and box numbers of all 15,130 default boxes; decodi
 """
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -18,32 +17,30 @@ from torch.nn import functional
 
 from crowdperf.benchmarks.initial_weights import draw_weights, init_identity, init_low_scores, random_pictures
 
-CONFIGS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
-    {
-        "full": {
-            "image_size": 1200,
-            "class_count": 81,
-            "blocks": [3, 4, 6],
-            "stem_channels": 64,
-            "channels": [256, 512, 512, 256, 256, 256],
-            "middle_channels": [256, 256, 128, 128, 128],
-            "extra_strides": [2, 2, 2, 2, 1],
-            "extra_paddings": [1, 1, 1, 0, 0],
-            "head_stride": 3,
-        },
-        "tiny": {
-            "image_size": 96,
-            "class_count": 7,
-            "blocks": [1, 1, 1],
-            "stem_channels": 16,
-            "channels": [64, 64, 64, 32, 32, 32],
-            "middle_channels": [32, 32, 32, 32, 32],
-            "extra_strides": [2, 2, 2, 2, 1],
-            "extra_paddings": [1, 1, 1, 1, 1],
-            "head_stride": 1,
-        },
-    }
-)
+CONFIGS: Mapping[str, Mapping[str, Any]] = {
+    "full": {
+        "image_size": 1200,
+        "class_count": 81,
+        "blocks": [3, 4, 6],
+        "stem_channels": 64,
+        "channels": [256, 512, 512, 256, 256, 256],
+        "middle_channels": [256, 256, 128, 128, 128],
+        "extra_strides": [2, 2, 2, 2, 1],
+        "extra_paddings": [1, 1, 1, 0, 0],
+        "head_stride": 3,
+    },
+    "tiny": {
+        "image_size": 96,
+        "class_count": 7,
+        "blocks": [1, 1, 1],
+        "stem_channels": 16,
+        "channels": [64, 64, 64, 32, 32, 32],
+        "middle_channels": [32, 32, 32, 32, 32],
+        "extra_strides": [2, 2, 2, 2, 1],
+        "extra_paddings": [1, 1, 1, 1, 1],
+        "head_stride": 1,
+    },
+}
 
 _ANCHORS_PER_PLACE = (4, 6, 6, 6, 4, 4)
 _STAGE_STRIDES = (1, 2, 1)

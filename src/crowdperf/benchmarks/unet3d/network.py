@@ -11,19 +11,16 @@ comes from mlcommons/training/image_segmentation. 31 million parameters at full 
 
 from collections.abc import Mapping
 from itertools import pairwise
-from types import MappingProxyType
 from typing import Any
 
 import torch
 from torch import nn
 
-CONFIGS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
-    {
-        # Filters: the reference's. Window: ROI_SHAPE of its global_vars.py.
-        "full": MappingProxyType({"filters": (32, 64, 128, 256, 320), "classes": 3, "window": 128}),
-        "tiny": MappingProxyType({"filters": (8, 16), "classes": 3, "window": 32}),
-    }
-)
+CONFIGS: Mapping[str, Mapping[str, Any]] = {
+    # Filters: the reference's. Window: ROI_SHAPE of its global_vars.py.
+    "full": {"filters": (32, 64, 128, 256, 320), "classes": 3, "window": 128},
+    "tiny": {"filters": (8, 16), "classes": 3, "window": 32},
+}
 
 
 def _block(inputs: int, outputs: int, stride: int = 1) -> nn.Sequential:

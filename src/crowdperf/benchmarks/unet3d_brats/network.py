@@ -7,19 +7,16 @@ training (`seg_outputs.0` to 3), of which inference uses the last one only, `seg
 """
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 import torch
 from torch import nn
 
-CONFIGS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
-    {
-        # Volume: what the reference pads every case to (README.md of 3d-unet-brats19).
-        "full": MappingProxyType({"filters": (30, 60, 120, 240, 320, 320), "classes": 4, "volume": (224, 224, 160)}),
-        "tiny": MappingProxyType({"filters": (6, 12, 24), "classes": 4, "volume": (32, 32, 24)}),
-    }
-)
+CONFIGS: Mapping[str, Mapping[str, Any]] = {
+    # Volume: what the reference pads every case to (README.md of 3d-unet-brats19).
+    "full": {"filters": (30, 60, 120, 240, 320, 320), "classes": 4, "volume": (224, 224, 160)},
+    "tiny": {"filters": (6, 12, 24), "classes": 4, "volume": (32, 32, 24)},
+}
 _MODALITIES = 4
 
 

@@ -12,7 +12,6 @@ numpy (model.py).
 
 import math
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -26,24 +25,22 @@ STRIDES = (8, 16, 32)
 VIRTUAL_SIDES = (2.5, 2.5, 2.0)
 """Sides of the squares, in strides, that the fit of the tiny network takes for its places: our choice."""
 
-CONFIGS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
-    {
-        "full": {
-            "image_size": 640,
-            "class_count": 80,
-            "channels": [64, 128, 256, 512, 512],
-            "repeats": 2,
-            "head_width": 64,
-        },
-        "tiny": {
-            "image_size": 96,
-            "class_count": 6,
-            "channels": [8, 16, 32, 48, 64],
-            "repeats": 1,
-            "head_width": 16,
-        },
-    }
-)
+CONFIGS: Mapping[str, Mapping[str, Any]] = {
+    "full": {
+        "image_size": 640,
+        "class_count": 80,
+        "channels": [64, 128, 256, 512, 512],
+        "repeats": 2,
+        "head_width": 64,
+    },
+    "tiny": {
+        "image_size": 96,
+        "class_count": 6,
+        "channels": [8, 16, 32, 48, 64],
+        "repeats": 1,
+        "head_width": 16,
+    },
+}
 """channels: after each halving of the picture. head_width: least channels of a branch for boxes."""
 
 _BINS = 16

@@ -7,7 +7,6 @@ formulas have are read the same way (compared by program on 2026-11-28), and a t
 
 import re
 from string import ascii_lowercase, ascii_uppercase
-from types import MappingProxyType
 from unicodedata import normalize
 
 _UNITS = (
@@ -36,7 +35,7 @@ left right big Big bigl bigr displaystyle cot sec csc gcd lcm det mod bmod binom
 degree boxed lt gt ne land lor choose over hbox cfrac phantom neg implies iff Re Im deg dim arg ker Pr coth overset
 stackrel cancel | / !
 """.split()  # noqa: SIM905
-_SYMBOLS = MappingProxyType(
+_SYMBOLS = (
     dict(zip(_SHOWN_AS[::2], _SHOWN_AS[1::2], strict=True))
     | dict.fromkeys(_LEAVES_NOTHING, "")
     | dict.fromkeys((",", ";", ":", " "), " ")
@@ -49,15 +48,13 @@ _SHOWN = frozenset({
     "emph", "overbrace", "widetilde", "textsc",
 })  # fmt: skip
 _HIDDEN = frozenset({"mbox", "texttt", "color", "textsf", "textup"})
-_ACCENTS = MappingProxyType(
-    {"hat": "\u0302", "vec": "\u20d7", "bar": "\u0305", "tilde": "\u0303", "dot": "\u0307", "ddot": "\u0308"}
-)
+_ACCENTS = {"hat": "\u0302", "vec": "\u20d7", "bar": "\u0305", "tilde": "\u0303", "dot": "\u0307", "ddot": "\u0308"}
 """Set on each letter of the argument, as one character where there is one."""
-_HOLLOW = MappingProxyType(dict(zip("CNQRZ", "ℂℕℚℝℤ", strict=True)))
+_HOLLOW = dict(zip("CNQRZ", "ℂℕℚℝℤ", strict=True))
 _BOLD = {ord(letter): 0x1D400 + place for place, letter in enumerate(ascii_uppercase + ascii_lowercase)}
 _MATRICES, _PLAIN_BLOCKS = ("pmatrix", "bmatrix", "smallmatrix"), ("matrix", "vmatrix", "cases")
 _TOKEN = re.compile(r"\\[^\W\d_]+|\\.|---|--|''|``|.", re.DOTALL)
-_SPECIAL = MappingProxyType({"---": "—", "--": "–", "''": "”", "``": "“", "~": "\N{NO-BREAK SPACE}", "&": "   "})
+_SPECIAL = {"---": "—", "--": "–", "''": "”", "``": "“", "~": "\N{NO-BREAK SPACE}", "&": "   "}
 _SIGNS = str.maketrans({"√": "sqrt", "π": "pi", "∞": "inf", "∪": "U", "·": "*", "×": "*"})
 
 

@@ -8,7 +8,6 @@ everything else. So each value is looked up in the log after the run. Names and 
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.runner.settings import Settings
@@ -65,16 +64,14 @@ _CHECKS = (
     _Check("schedule_rng_seed", "effective_schedule_rng_seed"),
 )
 
-_UNTOUCHED: Mapping[str, float] = MappingProxyType(
-    {
-        "max_duration": 0, "max_query_count": 0, "coalesce_queries": 0, "max_async_queries": 0,
-        "performance_issue_unique": 0, "performance_issue_same": 0, "performance_issue_same_index": 0,
-        "accuracy_log_rng_seed": 0, "accuracy_log_probability": 0, "accuracy_log_sampling_target": 0,
-    }
-)  # fmt: skip
+_UNTOUCHED: Mapping[str, float] = {
+    "max_duration": 0, "max_query_count": 0, "coalesce_queries": 0, "max_async_queries": 0,
+    "performance_issue_unique": 0, "performance_issue_same": 0, "performance_issue_same_index": 0,
+    "accuracy_log_rng_seed": 0, "accuracy_log_probability": 0, "accuracy_log_sampling_target": 0,
+}  # fmt: skip
 """LoadGen's expected value for a key that the run did not set."""
 
-_PERCENTILES: Mapping[Scenario, float] = MappingProxyType({_SINGLE: 90, _MULTI: 99, _SERVER: 99})
+_PERCENTILES: Mapping[Scenario, float] = {_SINGLE: 90, _MULTI: 99, _SERVER: 99}
 """Of the rules, for each scenario with a latency (LoadGen's embedded mlperf.conf, 6.0.17)."""
 
 

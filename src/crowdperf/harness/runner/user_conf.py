@@ -7,7 +7,6 @@ is reported, and LoadGen's file is written by `render`.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from crowdperf.harness.base.errors import ConfigError
 from crowdperf.kit.records import Problem
@@ -18,41 +17,35 @@ KEYS = ("max_duration", "max_query_count", "min_duration", "min_query_count", "p
         "target_latency", "target_qps")  # fmt: skip
 """The keys a user may set in any run (times in ms): how long a run is, how it is paced, and Server's limit."""
 
-MEASURED_KEYS: Mapping[str, str] = MappingProxyType(
-    {
-        "max_async_queries": "it ends a Server run while queries wait",
-        "sample_concatenate_permutation": "it changes how samples are drawn, and the rules fix it for each model",
-        "target_latency_percentile": "it changes how many queries may be late, and the rules fix it for each scenario",
-    }
-)
+MEASURED_KEYS: Mapping[str, str] = {
+    "max_async_queries": "it ends a Server run while queries wait",
+    "sample_concatenate_permutation": "it changes how samples are drawn, and the rules fix it for each model",
+    "target_latency_percentile": "it changes how many queries may be late, and the rules fix it for each scenario",
+}
 """The keys that change the measurement, with the reason: only for runs that are not MLPerf results. LoadGen expects
 the percentile in percent (99)."""
 
-_FIXED_KEYS: Mapping[str, str] = MappingProxyType(
-    {
-        "coalesce_queries": "Server's queries have one sample each, and it would join them",
-        "performance_issue_same": "compliance test TEST04 sets it: give --compliance_test",
-        "performance_issue_same_index": "compliance test TEST04 sets it: give --compliance_test",
-        "performance_issue_unique": "compliance tests set it: give --compliance_test",
-        "accuracy_log_rng_seed": "compliance tests set it: give --compliance_test",
-        "accuracy_log_probability": "compliance tests set it: give --compliance_test",
-        "accuracy_log_sampling_target": "compliance tests set it: give --compliance_test",
-        "qsl_rng_seed": "the seeds are those of the round, inside LoadGen, which ignores this line",
-        "sample_index_rng_seed": "the seeds are those of the round, inside LoadGen, which ignores this line",
-        "schedule_rng_seed": "the seeds are those of the round, inside LoadGen, which ignores this line",
-        "samples_per_query": "the rules fix it: 8 in MultiStream, 1 in SingleStream and Server",
-        "accuracy_sample_count_override": "an accuracy run answers the whole data set",
-        "mode": "set by the run's mode",
-    }
-)
+_FIXED_KEYS: Mapping[str, str] = {
+    "coalesce_queries": "Server's queries have one sample each, and it would join them",
+    "performance_issue_same": "compliance test TEST04 sets it: give --compliance_test",
+    "performance_issue_same_index": "compliance test TEST04 sets it: give --compliance_test",
+    "performance_issue_unique": "compliance tests set it: give --compliance_test",
+    "accuracy_log_rng_seed": "compliance tests set it: give --compliance_test",
+    "accuracy_log_probability": "compliance tests set it: give --compliance_test",
+    "accuracy_log_sampling_target": "compliance tests set it: give --compliance_test",
+    "qsl_rng_seed": "the seeds are those of the round, inside LoadGen, which ignores this line",
+    "sample_index_rng_seed": "the seeds are those of the round, inside LoadGen, which ignores this line",
+    "schedule_rng_seed": "the seeds are those of the round, inside LoadGen, which ignores this line",
+    "samples_per_query": "the rules fix it: 8 in MultiStream, 1 in SingleStream and Server",
+    "accuracy_sample_count_override": "an accuracy run answers the whole data set",
+    "mode": "set by the run's mode",
+}
 """Keys of LoadGen that no user.conf may set here, with the reason."""
 
-_OF_SCENARIOS: Mapping[str, tuple[Scenario, ...]] = MappingProxyType(
-    {
-        "max_async_queries": (Scenario.SERVER,),
-        "target_latency_percentile": (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM, Scenario.SERVER),
-    }
-)
+_OF_SCENARIOS: Mapping[str, tuple[Scenario, ...]] = {
+    "max_async_queries": (Scenario.SERVER,),
+    "target_latency_percentile": (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM, Scenario.SERVER),
+}
 """Keys that LoadGen reads in some scenarios only."""
 
 _SCENARIOS = ("*", *(scenario.value for scenario in Scenario if scenario.issued_as is scenario))
