@@ -166,7 +166,7 @@ def help_items(engine: Engine) -> Items:
 
 
 def _action_help() -> dict[str, str]:
-    from recipe_engine.documents.action_help import ACTION_HELP
+    from recipe_engine.actions.action_help import ACTION_HELP
 
     return {" ".join(name): text for name, text in ACTION_HELP.items()}
 

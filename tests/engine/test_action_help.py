@@ -5,7 +5,7 @@ import re
 
 import pytest
 from helpers import CHECKOUT
-from recipe_engine.documents.action_help import ACTION_HELP, COMMON_NAMES, flags_of, known_flags
+from recipe_engine.actions.action_help import ACTION_HELP, COMMON_NAMES, flags_of, known_flags
 
 UNAVAILABLE = {"docker", "dockerfile", "gui"}
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 CHECKOUT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(CHECKOUT / "automation"))
 
-from recipe_engine.documents.action_help import ACTION_HELP, flags_of  # noqa: E402
+from recipe_engine.actions.action_help import ACTION_HELP, flags_of  # noqa: E402
 
 if TYPE_CHECKING:
     from recipe_engine.disk.repos import RecipeSource

@@ -2,6 +2,6 @@
 
 In order, each module imports only earlier ones and earlier packages:
 
-adapter, run_extras, run, journals, help, cache_actions, cache_report, scaffold, utils_actions,
+adapter, run_extras, run, journals, action_help, help, cache_actions, cache_report, scaffold, utils_actions,
 script_actions.
 """

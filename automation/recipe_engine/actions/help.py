@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from ..disk.repos import RecipeSource
-from ..documents.action_help import ACTION_HELP, COMMON_NAMES, automation_of, known_flags, name_of
 from ..documents.console_text import cut
 from ..documents.recipe_help import call_tags, help_json, help_lines, summary_of
 from ..rules.amounts import counted
@@ -20,6 +19,7 @@ from ..rules.query import IndexEntry, RecipeIndex, candidates, further_words, na
 from ..rules.rerun import secret_flags
 from ..rules.schema import Reader, is_yes
 from ..rules.spelling import meant as meant_name
+from .action_help import ACTION_HELP, COMMON_NAMES, automation_of, known_flags, name_of
 from .adapter import Home, is_verbose, listing_width, print_lines, show
 from .run import new_engine, parse_query_input, parse_request
 

@@ -2,5 +2,5 @@
 
 In order, each module imports only earlier ones and earlier packages:
 
-console_text, needs, recipe_help, action_help.
+console_text, needs, recipe_help.
 """
