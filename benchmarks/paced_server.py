@@ -168,7 +168,9 @@ class Server:
     def _begin(self, stream: Stream, pace: str, asked: dict[str, object]) -> None:
         text, count = asked["prompt"], int(str(asked.get("max_tokens", 16)))
         prompt = len(text.split() if isinstance(text, str) else text)  # type: ignore[arg-type]
-        script = self._scripts.setdefault((count, prompt), Script(count, prompt))
+        script = self._scripts.get((count, prompt))
+        if script is None:
+            script = self._scripts[count, prompt] = Script(count, prompt)
         wait_ms, gap_ms = (0.0, 0.0) if pace == "burst" else map(float, pace.split("-"))
         stream.asked_s, stream.place, stream.gap_s = time.perf_counter(), 0, gap_ms / 1e3
         stream.parts = script.parts
