@@ -12,8 +12,9 @@ core. All numbers are medians of the rounds. Two kinds of servers, since they di
     added TTFT      the time to first token that the listener sees minus the server's, p50 and p99
     added TPOT      the same per output token
     told late       how much later than a client process saw a first token the listener is told, p50 and p99
-    floor           CPU time per token and added TTFT (p50) of a protocol that only notes the time of each read on the
-                    same event loop, in turn with the client: no client can need less on that loop
+    floor           CPU time per token and added TTFT (p50) of programs that only note the time of each read, in turn
+                    with the client: a protocol on an event loop (uvloop's if it is installed, else asyncio's), and
+                    epoll and recv in one function, without an event loop
     memory          resident memory while --requests go through; it must not grow
 
 With --processes=2 the requests are sent by two client processes, whose CPU time is added. They, too, are kept on the
@@ -26,6 +27,8 @@ import argparse
 import asyncio
 import json
 import os
+import select
+import socket
 import statistics
 import subprocess
 import sys
@@ -43,8 +46,8 @@ sys.path[:0] = [str(ROOT / "src")]
 
 import numpy as np  # noqa: E402
 
-from crowdperf.harness.backends.endpoint.client_process import new_loop  # noqa: E402
 from crowdperf.harness.backends.endpoint.engine import EndpointEngine, open_engine  # noqa: E402
+from crowdperf.harness.backends.endpoint.stream_loop import new_loop  # noqa: E402
 from crowdperf.harness.base.model_facts import ModelFacts  # noqa: E402
 from crowdperf.harness.text.engine import Answer, EngineRequest, Prompt, Request, Tokens  # noqa: E402
 from crowdperf.harness.text.request import Endpoint, TextRequest  # noqa: E402
@@ -240,12 +243,51 @@ class Bare(asyncio.Protocol):
                 self.ask()
 
 
-def floor(url: str, load: Load) -> tuple[float, float]:
-    """Return CPU us per token and the added TTFT (p50) in ms of the floor."""
+def plain_request(load: Load) -> bytes:
     content = {"model": "paced", "prompt": PROMPT.tokens.tolist(), "max_tokens": TOKENS, "stream": True}
     body = json.dumps(content).encode()
     head = f"POST /{load.pace}/v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-    request = b"%sContent-Length: %d\r\n\r\n%s" % (head.encode(), len(body), body)
+    return b"%sContent-Length: %d\r\n\r\n%s" % (head.encode(), len(body), body)
+
+
+def floor_of_epoll(url: str, load: Load) -> tuple[float, float]:
+    """Return CPU us per token and the added TTFT (p50) in ms without an event loop."""
+    request, place, ttfts_s = plain_request(load), urlsplit(url), list[float]()
+    sockets = [socket.create_connection((place.hostname, place.port)) for _ in range(load.in_flight)]
+    by_number, noted, sent_s = {one.fileno(): one for one in sockets}, dict[int, list[float]](), dict[int, float]()
+    stats(url)
+    with select.epoll() as poll:
+        used_s, left = time.process_time(), load.count - load.in_flight
+        for number, one in by_number.items():
+            poll.register(number, select.EPOLLIN)
+            noted[number], sent_s[number] = [], time.monotonic()
+            one.sendall(request)
+        while by_number:
+            for number, _ in poll.poll():
+                data = by_number[number].recv(65536)
+                noted[number].append(time.monotonic())
+                if not data.endswith(b"0\r\n\r\n"):
+                    continue
+                ttfts_s.append(noted[number][0] - sent_s[number])
+                if left > 0:
+                    left -= 1
+                    noted[number], sent_s[number] = [], time.monotonic()
+                    by_number[number].sendall(request)
+                else:
+                    by_number.pop(number).close()
+        used_s = time.process_time() - used_s
+    return 1e6 * used_s / (load.count * TOKENS), _added_p50_ms(url, ttfts_s)
+
+
+def _added_p50_ms(url: str, ttfts_s: Sequence[float]) -> float:
+    servers_ms = stats(url)["ttft_ms"]
+    assert servers_ms is not None
+    return 1e3 * statistics.median(ttfts_s) - servers_ms[0]
+
+
+def floor(url: str, load: Load) -> tuple[float, float]:
+    """Return CPU us per token and the added TTFT (p50) in ms of a protocol on an event loop."""
+    request = plain_request(load)
     more, ttfts_s, loop = iter(range(load.count - load.in_flight)), list[float](), new_loop()
 
     async def story() -> float:
@@ -270,9 +312,7 @@ def floor(url: str, load: Load) -> tuple[float, float]:
         used_s = loop.run_until_complete(story())
     finally:
         loop.close()
-    servers_ms = stats(url)["ttft_ms"]
-    assert servers_ms is not None
-    return 1e6 * used_s / (load.count * TOKENS), 1e3 * statistics.median(ttfts_s) - servers_ms[0]
+    return 1e6 * used_s / (load.count * TOKENS), _added_p50_ms(url, ttfts_s)
 
 
 def pair(values: Sequence[tuple[float, float] | None]) -> str:
@@ -330,14 +370,17 @@ def main() -> None:
             if arguments.only not in load.name:
                 continue
             has_floor = load.pace != "burst" and not load.is_whole and load.count >= load.in_flight
-            floors, rounds = list[tuple[float, float]](), list[Round]()
+            floors: dict[str, list[tuple[float, float]]] = {"event loop": [], "epoll": []}
+            rounds = list[Round]()
             for _ in range(arguments.rounds):
-                floors += [floor(url, load)] if has_floor else []
+                if has_floor:
+                    floors["event loop"].append(floor(url, load))
+                    floors["epoll"].append(floor_of_epoll(url, load))
                 rounds.append(measured(url, load, arguments.processes))
             show(load, rounds)
-            if floors:
-                us, ttft_ms = (statistics.median(column) for column in zip(*floors, strict=True))
-                print(f"{'  floor':24} {us:7.1f} us/token   added TTFT p50 {ttft_ms:+.2f} ms", flush=True)
+            for name, found in floors.items() if has_floor else ():
+                us, ttft_ms = (statistics.median(column) for column in zip(*found, strict=True))
+                print(f"{f'  floor, {name}':24} {us:7.1f} us/token   added TTFT p50 {ttft_ms:+.2f} ms", flush=True)
         if arguments.requests:
             memory(url, arguments.requests)
         print(f"load after {os.getloadavg()[0]:.1f}")

@@ -61,6 +61,18 @@ class EventStream:
             self._take(line, events)
         return events
 
+    @property
+    def is_between_events(self) -> bool:
+        """Whether the next byte is the first one of an event."""
+        return not (self._rest or self._data or self._name or self._may_have_mark or self._ended_with_return)
+
+    def pass_over(self, size_bytes: int) -> bool:
+        """Count bytes of whole events that are read elsewhere. Returns False, and counts nothing, if they are too
+        many."""
+        is_less = self._size_bytes + size_bytes <= self._largest_bytes
+        self._size_bytes += size_bytes * is_less
+        return is_less
+
     def _is_one_event(self, received: bytes) -> bool:
         """Whether bytes are one whole event of JSON and nothing else, as in nearly all reads of a stream."""
         return (
@@ -68,7 +80,7 @@ class EventStream:
             and received.find(b"\n") == len(received) - 2
             and received.endswith(b"\n\n")
             and b"\r" not in received
-            and not (self._rest or self._data or self._name or self._may_have_mark or self._ended_with_return)
+            and self.is_between_events
         )
 
     def _with_plain_ends(self, received: bytes) -> bytes:

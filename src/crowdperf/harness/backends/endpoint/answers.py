@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from crowdperf.call.model_server import error_text
+from crowdperf.harness.backends.endpoint.response_reader import WHOLE_EVENTS
 from crowdperf.harness.text.engine import LATE_FAILURE, Finish
 
 _FEW_PIECES = 16
@@ -174,6 +175,14 @@ class Collector:
             raise ValueError("text is not a string")
         return text
 
+    def take_alike(self, pieces: Sequence[Piece], arrivals: Sequence[float]) -> None:
+        """Read short forms of events that were received one by one, each at its time."""
+        self.texts += [text for text, _ in pieces if text]
+        for _, ids in pieces:
+            self.ids += ids
+        self.pieces += len(pieces)
+        self.arrivals += arrivals
+
     def text(self) -> str:
         """Return the whole text. Broken characters are counted as skipped."""
         text, broken = _whole("".join(self.texts))
@@ -221,13 +230,9 @@ class ShapedEvents:
 
     def read(self, data: bytes) -> Any:
         """Return the event in the JSON `data`, or its short form. Raises what `parse` does."""
-        before = self._before
-        if before and data.startswith(before):
-            start = len(before)
-            end = data.find(b'"', start)
-            piece = self._piece(data, start, end)
-            if piece is not None:
-                return piece
+        piece = self.piece(data, 0, len(data))
+        if piece is not None:
+            return piece
         event = self._parse(data)
         if self._left and isinstance(event, dict):
             self._left -= 1
@@ -235,28 +240,33 @@ class ShapedEvents:
                 self._learn(data)
         return event
 
-    def _piece(self, data: bytes, start: int, end: int) -> Piece | None:
-        said = data[start:end]
-        if end < 0 or b"\\" in said:
+    def piece(self, data: bytes, start: int, end: int) -> Piece | None:
+        """Return the short form of the event in `data[start:end]`, None if it has another shape."""
+        before, after = self._before, self._after
+        if not before or not data.startswith(before, start) or not data.endswith(after, start + len(before), end):
             return None
+        said = data[start + len(before) : end - len(after)]
         ids: tuple[int, ...] = ()
-        rest = end
         if self._has_id:
-            if not data.startswith(self._between, end):
-                return None
-            first = end + len(self._between)
-            rest = data.find(b"]", first)
-            digits = data[first:rest]
+            said, _, digits = said.partition(self._between)
             if not digits.isdigit() or len(digits) > 9 or (digits[0] == 48 and len(digits) > 1):
                 return None
             ids = (int(digits),)
+        if b'"' in said or b"\\" in said:
+            return None
         try:
             text = said.decode()
         except UnicodeDecodeError:
             return None
-        if data[rest:] != self._after or not text.isprintable() or not (text or ids):
-            return None
-        return text, ids
+        return (text, ids) if text.isprintable() and (text or ids) else None
+
+    def in_chunk(self, part: bytes) -> Piece | None:
+        """Return the short form of the one event in bytes that are one whole chunk of HTTP, None for any others."""
+        start, size = part.find(b"\r\n", 0, 10), len(part)
+        is_one_chunk = start > 0 and part[:start].lower() == b"%x" % (size - start - 4)
+        if is_one_chunk and part.startswith(b"data: ", start + 2) and part.endswith(WHOLE_EVENTS):
+            return self.piece(part, start + 8, size - (4 if part.endswith(WHOLE_EVENTS[0]) else 6))
+        return None
 
     def _learn(self, data: bytes) -> None:
         """Take the shape of an event, if it has one that can be trusted."""

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -19,7 +19,8 @@ from urllib.parse import quote, urlsplit
 from crowdperf.call.model_server import body_text, error_text, one_line, packed_words, shown_url
 from crowdperf.harness.backends.endpoint.address import Address
 from crowdperf.harness.backends.endpoint.answers import Collector, LateAnswer, ShapedEvents
-from crowdperf.harness.backends.endpoint.connections import Connection, Pool
+from crowdperf.harness.backends.endpoint.connection import Connection
+from crowdperf.harness.backends.endpoint.connections import Pool
 from crowdperf.harness.backends.endpoint.faults import CutOff, NotStreamed, Refused, Unfit
 from crowdperf.harness.backends.endpoint.response_reader import Head
 from crowdperf.kit.event_stream import DONE, EventStream
@@ -112,6 +113,7 @@ class Arrival:
         self.is_answered = False
         self._client, self.flight, self._call, self._most_bytes = client, flight, call, most_bytes
         self._body = bytearray()
+        self._shaped: ShapedEvents | None = None
 
     def begin(self, head: Head) -> None:
         """Look at the head."""
@@ -123,7 +125,8 @@ class Arrival:
             self._most_bytes = _LARGEST_ERROR_BYTES
         elif call is not None and call.is_streamed:
             if head.header("content-type") == _STREAM:
-                self.stream = EventStream(call.most_bytes, ShapedEvents(parsed).read)
+                self._shaped = ShapedEvents(parsed)
+                self.stream = EventStream(call.most_bytes, self._shaped.read)
             else:
                 self._most_bytes = _LARGEST_ERROR_BYTES
 
@@ -144,6 +147,28 @@ class Arrival:
             if self.head is not None and self.head.status == 200:
                 raise Unfit(f"the server answered with more than {self._most_bytes:,} bytes")
             self._finish()  # enough of an error
+
+    def take_alike(self, parts: Sequence[tuple[float, bytes]]) -> int:
+        """Read those first ones of the parts that are one chunk with one event of the stream's shape, and return their
+        number. A part that may be beyond a limit is not read."""
+        call, stream, shaped = self._call, self.stream, self._shaped
+        if call is None or stream is None or shaped is None or not stream.is_between_events:
+            return 0
+        collector = call.collector
+        most = min(len(parts), collector.most_tokens - max(collector.pieces, len(collector.ids)))
+        pieces, size_bytes = [], 0
+        for _, part in parts[: max(most, 0)]:
+            piece = shaped.in_chunk(part)
+            if piece is None:
+                break
+            pieces.append(piece)
+            size_bytes += len(part) - part.index(b"\r\n") - 4
+        if not pieces or not stream.pass_over(size_bytes):
+            return 0
+        arrivals = [at_s for at_s, _ in parts[: len(pieces)]]
+        collector.take_alike(pieces, arrivals)
+        self.flight.heard(arrivals[-1])
+        return len(pieces)
 
     def _take_events(self, events: list[Any]) -> None:
         """Hand events to the collector, up to the end of the answer."""

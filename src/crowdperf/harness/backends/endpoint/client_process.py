@@ -32,15 +32,11 @@ from crowdperf.harness.backends.endpoint.conversation import Conversations
 from crowdperf.harness.backends.endpoint.probe import Probed
 from crowdperf.harness.backends.endpoint.request_body import CHAT, TEXT, TOKENS
 from crowdperf.harness.backends.endpoint.settings import ClientSettings
+from crowdperf.harness.backends.endpoint.stream_loop import new_loop
 from crowdperf.harness.base.errors import hint_of
 from crowdperf.harness.text.engine import OTHER_FAILURE, Answer, AnswerTimes, Finish, Prompt, Request, Tokens
 from crowdperf.harness.text.request import Endpoint
 from crowdperf.harness.text.tokenizer import open_tokenizer
-
-try:
-    import uvloop
-except ImportError:  # asyncio's own loop does the same, slower
-    uvloop = None
 
 SET_UP, START, ASK = "set up", "start", "ask"
 """Messages to a client process: everything that it needs, counts at zero, requests."""
@@ -58,11 +54,6 @@ class SetUp:
     settings: ClientSettings
     probed: Probed
     tokenizer: Path | None
-
-
-def new_loop() -> asyncio.AbstractEventLoop:
-    """Return an event loop: uvloop's if it is installed."""
-    return cast(asyncio.AbstractEventLoop, (asyncio if uvloop is None else uvloop).new_event_loop())
 
 
 def message(content: Sequence[Any]) -> bytes:

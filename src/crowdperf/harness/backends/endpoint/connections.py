@@ -1,9 +1,8 @@
 """The connections to one server: they are opened, used for one request at a time, kept for the next one, and closed.
 
-A connection reads in the callback of the event loop, so that a token that arrives costs no switch of tasks. At first a
-few connections are opened at once, then more: a server with a short queue of waiting connections drops the others, and
-Linux retries only after 1 s, 3 s and 7 s, which would be measured as the server's latency. As many may be opened at
-once as have been opened quickly, and a few. After a slow one it starts over.
+At first a few connections are opened at once, then more: a server with a short queue of waiting connections drops the
+others, and Linux retries only after 1 s, 3 s and 7 s, which would be measured as the server's latency. As many may be
+opened at once as have been opened quickly, and a few. After a slow one it starts over.
 """
 
 from __future__ import annotations
@@ -15,12 +14,13 @@ import socket
 import ssl
 import time
 from collections import deque
-from typing import Protocol, cast
+from collections.abc import Sequence
 from urllib.parse import unquote, urlsplit
 
 from crowdperf.harness.backends.endpoint.address import Address
-from crowdperf.harness.backends.endpoint.faults import CutOff, NoConnection, NoProxy
-from crowdperf.harness.backends.endpoint.response_reader import Head, ResponseReader
+from crowdperf.harness.backends.endpoint.connection import Connection
+from crowdperf.harness.backends.endpoint.faults import NoConnection, NoProxy
+from crowdperf.harness.backends.endpoint.response_reader import Head
 
 FEWEST, MOST = 4, 32
 """Connections that are opened at once. Python's http.server lets 5 wait (request_queue_size of socketserver), most
@@ -96,169 +96,10 @@ class ConnectWindow:
                 free -= 1
 
 
-_READ_BYTES = 64 << 10
-"""asyncio reads into a new object of 256 KiB otherwise, which glibc maps and unmaps for each read (mallopt(3),
-M_MMAP_THRESHOLD is 128 KiB)."""
 _KEPT_OPEN_S = 4.0
 """Idle connections are closed before the server does it: uvicorn, which most servers use, waits 5 s."""
-_LARGEST_REST_BYTES = 64 << 10
 AFTER_ANSWER_S = 5.0
 """A response that stays open for this time after its answer is closed, whatever still comes."""
-_WHOLE_EVENTS, _LAST_EVENT = b"\n\n\r\n", b"[DONE]"
-"""The end of a chunk with whole events, as nearly all servers send them, and the text of the last one."""
-_MOST_PUT_OFF, _LARGEST_PUT_OFF_BYTES = 32, 4 << 10
-"""Reading 32 of them keeps the loop busy for some 0.2 ms: this project's choice."""
-
-
-class Reception(Protocol):
-    """The reader of a response. Errors that its methods raise end the connection, and are given to `fail`."""
-
-    is_answered: bool
-    """Nothing of the response is needed any more, although its end may not have come."""
-
-    @property
-    def is_steady(self) -> bool:
-        """Whether it receives a stream, of whose parts only the times count until the last one."""
-
-    def begin(self, head: Head) -> None:
-        """The head is there."""
-
-    def take(self, body: bytes, at_s: float) -> None:
-        """A part of the body is there since `at_s`, in s of time.monotonic()."""
-
-    def end(self, at_s: float) -> None:
-        """The whole response was read."""
-
-    def fail(self, error: Exception) -> None:
-        """There is no whole response."""
-
-
-class Connection(asyncio.Protocol):
-    """One connection. idle_s, answered_s: since when, in s of time.monotonic().
-
-    In a steady stream, parts that are whole events and not the last one are noted with their times, and some of them
-    are read at once. Read as they come, each would find the CPU's caches full of other work, which costs more than the
-    reading.
-    """
-
-    def __init__(self, pool: Pool) -> None:
-        self.idle_s = self.answered_s = 0.0
-        self._rest_bytes = 0
-        self._pool = pool
-        self._transport: asyncio.Transport | None = None
-        self._reader = ResponseReader()
-        self._reception: Reception | None = None
-        self._put_off: list[tuple[float, bytes]] = []
-        self._can_put_off = False
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport, also where TLS begins in a tunnel."""
-        self._transport = cast(asyncio.Transport, transport)
-        if hasattr(transport, "max_size"):
-            transport.max_size = _READ_BYTES
-
-    @property
-    def is_open(self) -> bool:
-        """Whether a request can be sent."""
-        return self._transport is not None and not self._transport.is_closing()
-
-    @property
-    def transport(self) -> asyncio.Transport:
-        """The transport of an open connection."""
-        assert self._transport is not None
-        return self._transport
-
-    def send(self, request: bytes, reception: Reception, is_tunnel: bool = False) -> None:
-        """Send a request; `reception` gets its response."""
-        self._reader, self._reception, self._rest_bytes = ResponseReader(is_tunnel), reception, 0
-        self._put_off, self._can_put_off = [], False
-        self.transport.write(request)
-
-    def abort(self) -> None:
-        """Close the connection at once."""
-        self._reception = None
-        self._pool.forget(self)
-        if self._transport is not None:
-            self._transport.abort()
-
-    def data_received(self, data: bytes) -> None:
-        """Read a part of a response, or note it."""
-        now_s, put_off = time.monotonic(), self._put_off
-        if (
-            self._can_put_off
-            and data.endswith(_WHOLE_EVENTS)
-            and _LAST_EVENT not in data
-            and len(put_off) < _MOST_PUT_OFF
-            and len(data) <= _LARGEST_PUT_OFF_BYTES
-        ):
-            put_off.append((now_s, data))
-            return
-        if put_off:
-            self.catch_up()
-        self._read(data, now_s)
-
-    def heard_since(self, since_s: float) -> bool:
-        """Whether a part was noted since then. Reads the noted parts if not."""
-        if self._put_off and self._put_off[-1][0] < since_s:
-            self.catch_up()
-        return bool(self._put_off)
-
-    def catch_up(self) -> None:
-        """Read the noted parts."""
-        noted, self._put_off = self._put_off, []
-        for at_s, data in noted:
-            self._read(data, at_s)
-
-    def _read(self, data: bytes, at_s: float) -> None:
-        reception, reader = self._reception, self._reader
-        if reception is None:  # nothing was asked
-            self.abort()
-            return
-        try:
-            has_head = reader.head is not None
-            body = reader.feed(data)
-            if reception.is_answered:
-                self._pass_over(body)
-                return
-            if not has_head and reader.head is not None:
-                reception.begin(reader.head)
-            if body:
-                reception.take(body, at_s)
-            self._can_put_off = reception.is_steady and not reader.is_complete and data.endswith(_WHOLE_EVENTS)
-            if reader.is_complete:
-                self._reception = None
-                if not reader.is_tunnel:
-                    self._pool.give_back(self, reader.can_be_used_again)
-                reception.end(at_s)
-            elif reception.is_answered:
-                self._pool.leave_open(self)
-        except Exception as error:
-            self.abort()
-            reception.fail(error)
-
-    def _pass_over(self, body: bytes) -> None:
-        """Read on to the end of a response whose answer is known, so that the connection can be used again."""
-        self._rest_bytes += len(body)
-        if self._reader.is_complete:
-            self._reception = None
-            self._pool.give_back(self, self._reader.can_be_used_again)
-        elif self._rest_bytes > _LARGEST_REST_BYTES:
-            self.abort()
-
-    def connection_lost(self, error: Exception | None) -> None:
-        """Tell that no more comes."""
-        self.catch_up()
-        self._transport = None
-        self._pool.forget(self)
-        reception, self._reception = self._reception, None
-        if reception is None or reception.is_answered:
-            return
-        try:
-            if not self._reader.end():
-                raise CutOff(self._reader.has_begun)
-            reception.end(time.monotonic())
-        except Exception as fault:
-            reception.fail(fault)
 
 
 def _parts(url: str) -> tuple[str, int, bool]:
@@ -290,6 +131,9 @@ class _Tunnel:
 
     def take(self, body: bytes, at_s: float) -> None:
         raise NoProxy("the proxy does not open a tunnel")
+
+    def take_alike(self, parts: Sequence[tuple[float, bytes]]) -> int:
+        return 0
 
     def end(self, at_s: float) -> None:
         if self._head is not None and not self.done.done():

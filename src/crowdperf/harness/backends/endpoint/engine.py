@@ -25,10 +25,11 @@ import tokenizers
 from crowdperf.harness.backends.endpoint.address import Address, parse_address
 from crowdperf.harness.backends.endpoint.client import Client
 from crowdperf.harness.backends.endpoint.client_fleet import READY_S, ClientFleet
-from crowdperf.harness.backends.endpoint.client_process import SetUp, new_loop
+from crowdperf.harness.backends.endpoint.client_process import SetUp
 from crowdperf.harness.backends.endpoint.conversation import Conversations
 from crowdperf.harness.backends.endpoint.probe import Probed, Prober, Question, default_prompt
 from crowdperf.harness.backends.endpoint.settings import ClientSettings, resolve_client
+from crowdperf.harness.backends.endpoint.stream_loop import new_loop
 from crowdperf.harness.base.errors import ConfigError, HarnessError
 from crowdperf.harness.text.engine import EngineRequest, Listener, Request
 from crowdperf.harness.text.tokenizer import FILE, Tokenizer, open_tokenizer

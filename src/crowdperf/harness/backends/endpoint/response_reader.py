@@ -19,6 +19,8 @@ _SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;.*)?")
 _LENGTH = re.compile(r"[0-9]{1,15}")
 _PLAIN_SIZE = 8
 _WITHOUT_BODY = (204, 304)
+WHOLE_EVENTS = b"\n\n\r\n", b"\r\n\r\n\r\n"
+"""The ends of a chunk that ends with a whole event, whose lines end with LF or with CR LF."""
 _UNTIL_CLOSE = -1
 
 
@@ -103,6 +105,12 @@ class ResponseReader:
         self.is_complete = not self._left
         self.behind = self.behind or len(received) > len(body)
         return body
+
+    @property
+    def is_between_chunks(self) -> bool:
+        """Whether the size of a chunk comes next."""
+        is_inside = self._left or self._rest or self._is_at_chunk_end or self._is_in_trailer
+        return self._is_chunked and not is_inside and not self.is_complete
 
     @property
     def can_be_used_again(self) -> bool:
