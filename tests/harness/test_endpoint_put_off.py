@@ -112,9 +112,11 @@ async def sender(connection: Connection) -> InMemory | OverSocket:
     return OverSocket(other_end, loop)
 
 
-def told(reads: list[bytes], *, is_lost: bool = False, checked_at: int | None = None) -> dict[str, Any]:
+def told(
+    reads: list[bytes], *, is_lost: bool = False, checked_at: int | None = None, late_at: int | None = None
+) -> dict[str, Any]:
     """What a request learns from parts that come at 1, 2, 3 s. checked_at: after so many of them nothing comes for
-    long, and the watch looks."""
+    long, and the watch looks. late_at: the watch looks right after so many of them, when the time is over."""
 
     async def story() -> dict[str, Any]:
         loop = asyncio.get_running_loop()
@@ -122,7 +124,7 @@ def told(reads: list[bytes], *, is_lost: bool = False, checked_at: int | None = 
         collector, ends = Collector(MOST_TOKENS), list[float]()
         call = Call(path="/completions", body=b"", collector=collector, first=lambda: None, last=ends.append)
         connection = Connection(client.pool)
-        flight = Flight(loop.create_task(asyncio.sleep(0)), 60.0, connection)
+        flight = Flight(loop.create_task(asyncio.sleep(0)), (late_at or 1e9) + 0.1, connection)
         client.in_flight.add(flight)
         arrival = Arrival(client, flight, call.most_bytes, call)
         server = await sender(connection)
@@ -133,6 +135,9 @@ def told(reads: list[bytes], *, is_lost: bool = False, checked_at: int | None = 
             if place == checked_at:
                 connection.heard_since(place - 0.5)
                 assert not connection.heard_since(place + 0.5)
+                break
+            if place == late_at:
+                client.end_late_ones(place + 0.2, 1.0)
                 break
         else:
             clock.now_s = len(reads) + 1.0
@@ -197,6 +202,9 @@ CASES: dict[str, Callable[[], dict[str, Any]]] = {
     ),
     "half an event in a chunk": lambda: told([HEAD, *words(9), chunk(b"data: 1"), *words(9), *words(9), chunk(DONE)]),
     "a gateway's comment before all": lambda: told([HEAD, chunk(b": hello\n\n"), *words(30), chunk(DONE), END]),
+    "late": lambda: told([HEAD, *words(20)], late_at=20),
+    "late, behind an error": lambda: told([HEAD, *words(9), chunk(ERROR)], late_at=11),
+    "late, before the end": lambda: told([HEAD, *words(9), chunk(FINISH), chunk(DONE)], late_at=12),
     "not HTTP behind the head": lambda: told([HEAD, *words(20), b"what\n\n\r\n", END]),
 }
 
@@ -258,6 +266,12 @@ def test_odd_streams_tell_the_same_one_by_one(monkeypatch: pytest.MonkeyPatch) -
     for seed, stream in enumerate(streams):
         assert together[seed] == told(stream, is_lost=True), seed
     assert sum(taken) > 0.5 * sum(one["pieces"] for one in together)  # most of them the short way
+
+
+def test_an_error_before_the_deadline_is_reported_as_such() -> None:
+    late = told([HEAD, *words(9), chunk(ERROR)], late_at=11)
+    assert not late["why"] and "out of memory" in late["error"]
+    assert told([HEAD, *words(9)], late_at=10)["why"].startswith("no complete answer within the request timeout")
 
 
 def test_what_is_put_off_is_read_before_it_is_too_much() -> None:

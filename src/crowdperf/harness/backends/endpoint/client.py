@@ -241,7 +241,7 @@ class Client:
 
     async def open(self) -> None:
         """Begin to watch, in the loop that sends."""
-        self._watch = asyncio.create_task(self._end_late_ones())
+        self._watch = asyncio.create_task(self._look_after_all())
 
     async def close(self) -> None:
         """End the watch and all connections."""
@@ -265,21 +265,32 @@ class Client:
         finally:
             self.in_flight.discard(flight)
 
-    async def _end_late_ones(self) -> None:
-        """Cancel late requests, with the reason."""
+    async def _look_after_all(self) -> None:
+        """End late requests and connections that are not used."""
         pause_s = min(1.0, self.stall_s / 4, self.timeout_s / 4)
         while True:
             await asyncio.sleep(pause_s)
             self.pool.tidy()
-            now = time.monotonic()
-            for flight in tuple(self.in_flight):
-                if flight.connection is not None and flight.connection.heard_since(now - pause_s):
-                    flight.heard(now)
-                if now > flight.deadline_s:
-                    came = "its answer had begun" if flight.has_begun else "no response"
-                    flight.end(f"no complete answer within the request timeout ({self.timeout_s:g} s), {came}")
-                elif flight.has_begun and now - flight.heard_s > self.stall_s:
-                    flight.end(f"the server stopped in the middle of its answer: silent for {self.stall_s:g} s")
+            self.end_late_ones(time.monotonic(), pause_s)
+
+    def end_late_ones(self, now_s: float, pause_s: float) -> None:
+        """Cancel late requests, with the reason. pause_s: since the last look."""
+        for flight in tuple(self.in_flight):
+            connection = flight.connection
+            if connection is not None and connection.heard_since(now_s - pause_s):
+                flight.heard(now_s)
+            why = self._lateness(flight, now_s)
+            if why and (connection is None or connection.is_still_awaited()):
+                flight.end(why)
+
+    def _lateness(self, flight: Flight, now_s: float) -> str:
+        """Return why a request is late, "" if it is not."""
+        if now_s > flight.deadline_s:
+            came = "its answer had begun" if flight.has_begun else "no response"
+            return f"no complete answer within the request timeout ({self.timeout_s:g} s), {came}"
+        if flight.has_begun and now_s - flight.heard_s > self.stall_s:
+            return f"the server stopped in the middle of its answer: silent for {self.stall_s:g} s"
+        return ""
 
     def _head(self, method: str, path: str, accept: str) -> bytes:
         """Return the head of a request, up to the length of its body. path: behind the URL, or a whole URL of its

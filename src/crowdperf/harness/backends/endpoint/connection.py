@@ -158,6 +158,11 @@ class Connection(asyncio.Protocol):
             self.catch_up()
         return bool(self._put_off)
 
+    def is_still_awaited(self) -> bool:
+        """Whether the end of an answer is missing, also after the noted parts are read: they may have an error."""
+        self.catch_up()
+        return self._reception is not None and not self._reception.is_answered
+
     def catch_up(self) -> None:
         """Read the noted parts."""
         noted, self._put_off = self._put_off, []
