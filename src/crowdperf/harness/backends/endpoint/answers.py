@@ -209,6 +209,8 @@ _IDS = re.compile(rb'"(?:token_ids|tokens)": ?\[([0-9]+)\]')
 _PROBE, _PROBE_ID = b"w~", 7
 _TRIES = 4
 """So many events of a stream are tried as its shape: an event of another shape may come first."""
+_MOST_FRAMES = 64
+"""Sizes of chunks whose frame is kept for a stream, most of which have fewer: this project's choice."""
 
 
 class ShapedEvents:
@@ -220,19 +222,22 @@ class ShapedEvents:
     escapes or characters that are not printable are parsed.
     """
 
-    __slots__ = ("_after", "_before", "_between", "_has_id", "_left", "_parse")
+    __slots__ = ("_after", "_before", "_between", "_frames", "_has_id", "_left", "_parse")
 
     def __init__(self, parse: Callable[[bytes], Any]) -> None:
         self._parse = parse
         self._left = _TRIES + 1  # the first event is never tried: nothing may delay the first token
         self._before = self._between = self._after = b""
         self._has_id = False
+        self._frames: dict[int, tuple[bytes, bytes]] = {}
 
     def read(self, data: bytes) -> Any:
         """Return the event in the JSON `data`, or its short form. Raises what `parse` does."""
-        piece = self.piece(data, 0, len(data))
-        if piece is not None:
-            return piece
+        before, after = self._before, self._after
+        if before and data.startswith(before) and data.endswith(after, len(before)):
+            piece = self._short(data[len(before) : len(data) - len(after)])
+            if piece is not None:
+                return piece
         event = self._parse(data)
         if self._left and isinstance(event, dict):
             self._left -= 1
@@ -240,12 +245,30 @@ class ShapedEvents:
                 self._learn(data)
         return event
 
-    def piece(self, data: bytes, start: int, end: int) -> Piece | None:
-        """Return the short form of the event in `data[start:end]`, None if it has another shape."""
-        before, after = self._before, self._after
-        if not before or not data.startswith(before, start) or not data.endswith(after, start + len(before), end):
-            return None
-        said = data[start + len(before) : end - len(after)]
+    def in_chunk(self, part: bytes) -> Piece | None:
+        """Return the short form of the one event in bytes that are one whole chunk of HTTP, None for any others."""
+        size = len(part)
+        head, tail = self._frames.get(size) or self._frame(part)
+        if tail and part.startswith(head) and part.endswith(tail):
+            return self._short(part[len(head) : size - len(tail)])
+        return None
+
+    def _frame(self, part: bytes) -> tuple[bytes, bytes]:
+        """Return the bytes before the text and behind the id in a chunk of that size, and keep them. Both are empty if
+        the part is not one chunk with one event of the shape."""
+        start, size = part.find(b"\r\n", 0, 10), len(part)
+        is_one_chunk = start > 0 and part[:start].lower() == b"%x" % (size - start - 4)
+        if self._before and is_one_chunk and part.endswith(WHOLE_EVENTS):
+            head = part[: start + 2] + b"data: " + self._before
+            tail = self._after + part[-4 if part.endswith(WHOLE_EVENTS[0]) else -6 :]
+            if part.startswith(head) and part.endswith(tail) and len(head) + len(tail) <= size:
+                if len(self._frames) < _MOST_FRAMES:
+                    self._frames[size] = head, tail
+                return head, tail
+        return b"", b""
+
+    def _short(self, said: bytes) -> Piece | None:
+        """Return the short form of an event from its text, and all up to its id."""
         ids: tuple[int, ...] = ()
         if self._has_id:
             said, _, digits = said.partition(self._between)
@@ -259,14 +282,6 @@ class ShapedEvents:
         except UnicodeDecodeError:
             return None
         return (text, ids) if text.isprintable() and (text or ids) else None
-
-    def in_chunk(self, part: bytes) -> Piece | None:
-        """Return the short form of the one event in bytes that are one whole chunk of HTTP, None for any others."""
-        start, size = part.find(b"\r\n", 0, 10), len(part)
-        is_one_chunk = start > 0 and part[:start].lower() == b"%x" % (size - start - 4)
-        if is_one_chunk and part.startswith(b"data: ", start + 2) and part.endswith(WHOLE_EVENTS):
-            return self.piece(part, start + 8, size - (4 if part.endswith(WHOLE_EVENTS[0]) else 6))
-        return None
 
     def _learn(self, data: bytes) -> None:
         """Take the shape of an event, if it has one that can be trusted."""
@@ -286,6 +301,7 @@ class ShapedEvents:
             return
         if _is_piece(probed, [] if number is None else [_PROBE_ID]):
             self._before, self._between, self._after, self._has_id = before, between, after, number is not None
+            self._frames.clear()
 
 
 def _is_piece(event: Any, ids: list[int]) -> bool:
