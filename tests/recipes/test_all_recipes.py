@@ -63,6 +63,19 @@ def test_a_recipe_that_only_holds_metadata_names_one_that_runs(home: TemporaryHo
     assert alias in recipe_meta(f"get-ml-model-{heir}")["tags"]
 
 
+def test_a_program_that_a_recipe_starts_finds_no_python_file_of_the_users_folder() -> None:
+    """`python -m` looks into the working folder first, which is the user's unless a recipe has one of its own."""
+    exposed = []
+    for meta in recipe_metas():
+        has_a_folder = any(meta.get(key) for key in ("cache", "force_cache", "own_folder"))
+        for script in (RECIPES / meta["alias"]).glob("run*.sh"):
+            text = script.read_text(encoding="utf-8")
+            before, started, _ = text.partition(" -m crowdperf.")
+            if started and not has_a_folder and "\ncd " not in before:
+                exposed.append(f"{meta['alias']}/{script.name}")
+    assert exposed == []
+
+
 def labels_of(step: dict[str, Any]) -> Iterator[str]:
     """The labels of the steps of a plan that would run or be taken from the cache."""
     if step["action"] != "skip":

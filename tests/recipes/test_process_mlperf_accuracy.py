@@ -92,8 +92,9 @@ def test_postprocess_without_a_score_is_an_error(inside, hook_input):
 def test_run_sh_calls_the_harness_and_hands_on_its_exit_code(tmp_path, fake_tool, exit_code):
     env = {
         "PATH": "/usr/bin:/bin",
-        "CM_PYTHON_BIN_WITH_PATH": str(fake_tool("python3", f'echo "$@ $PYTHONPATH"; exit {exit_code}')),
+        "CM_PYTHON_BIN_WITH_PATH": str(fake_tool("python3", f'echo "$@ $PYTHONPATH in $PWD"; exit {exit_code}')),
+        "CM_MLPERF_ACCURACY_RESULTS_DIR": str(tmp_path),
         "CM_MLPERF_ACCURACY_RUN_JSON": "/a run/run.json",
     }
     done = subprocess.run(["bash", "-c", f". '{FOLDER}/run.sh'"], env=env, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout) == (exit_code, "-m crowdperf.harness score /a run/run.json \n")
+    assert (done.returncode, done.stdout) == (exit_code, f"-m crowdperf.harness score /a run/run.json  in {tmp_path}\n")

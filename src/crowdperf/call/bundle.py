@@ -121,7 +121,7 @@ def engine_packages() -> list[str]:
 
 
 def _pip(*words: str) -> None:
-    command = [sys.executable, "-m", "pip", words[0], "--quiet", "--disable-pip-version-check", *words[1:]]
+    command = [sys.executable, "-I", "-m", "pip", words[0], "--quiet", "--disable-pip-version-check", *words[1:]]
     done = subprocess.run(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )

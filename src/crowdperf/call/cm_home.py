@@ -72,7 +72,10 @@ def register(home: Path, checkout: Path) -> None:
     (home / "index.json").unlink(missing_ok=True)
 
 
-INDEX = """import sys, yaml
+LEAVE_WORKING_FOLDER = "import sys; sys.path = list(filter(None, sys.path))"
+"""Begins a program of `python -c`, whose imports otherwise find the Python files of the user's folder first."""
+INDEX = f"""{LEAVE_WORKING_FOLDER}
+import yaml
 yaml.FullLoader = getattr(yaml, "CFullLoader", yaml.FullLoader)
 from cmind.cli import run
 run(["version", "core"])"""

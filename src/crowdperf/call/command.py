@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from crowdperf.call.cm_home import make_index, register
+from crowdperf.call.cm_home import LEAVE_WORKING_FOLDER, make_index, register
 
 PACKAGE = Path(__file__).resolve().parents[1]
 BUNDLED = PACKAGE / "repository"
@@ -159,7 +159,7 @@ def main(words: Sequence[str] | None = None) -> int:
         return 1
     if asked[0] != "cm" and "-v" in asked:
         print(f"{COMMAND} {shlex.join(line)}", file=sys.stderr)
-    cm = [sys.executable, "-c", "from cmind.cli import run; run()"]  # rooms do not import CM
+    cm = [sys.executable, "-c", f"{LEAVE_WORKING_FOLDER}; from cmind.cli import run; run()"]  # rooms do not import CM
     make_index(home)
     sys.stdout.flush()
     return os.execv(sys.executable, [*cm, *line])
