@@ -177,12 +177,24 @@ def test_a_mended_recipe_is_taken_again(root: Path) -> None:
 
 
 def test_folders_of_other_automations_and_plain_files_are_passed_over(root: Path) -> None:
-    write_recipe(root, "other", {"automation_uid": "0000000000000abc"})
+    write_recipe(root, "other", {"automation_alias": "experiment", "automation_uid": "0000000000000abc"})
     (root / "script" / "README.md").write_text("text")
     (root / "script" / "empty").mkdir()
     index = source(root).index
     assert [entry.alias for entry in index.entries] == ["get-a", "get-b"]
     assert index.broken == {}
+
+
+@pytest.mark.parametrize("alias", ["script", None])
+def test_a_recipe_with_the_uid_of_another_automation_is_broken_and_named(root: Path, alias: str | None) -> None:
+    folder = write_recipe(root, "get-c", {"automation_uid": "5b4e0237da074765", "automation_alias": alias})
+    if alias is None:
+        path = folder / "_cm.json"
+        path.write_text(json.dumps({key: value for key, value in json.loads(path.read_text()).items() if value}))
+    index = source(root).index
+    assert [entry.alias for entry in index.entries] == ["get-a", "get-b"]
+    found = index.broken[str(folder)]
+    assert f"{folder / '_cm.json'}: automation_uid: expected 5b4e0237da074764, found '5b4e0237da074765'" in found
 
 
 DATES = """

@@ -15,7 +15,15 @@ from typing import Any
 
 from ..actions.adapter import Home, show
 from ..actions.run import parse_query_input
-from ..disk.metadata import CM_NAMES, SCRIPT_AUTOMATION_UID, file_text, meta_files, read_meta, recipe_texts
+from ..disk.metadata import (
+    CM_NAMES,
+    belongs_to_recipes,
+    check_automation,
+    file_text,
+    meta_files,
+    read_meta,
+    recipe_texts,
+)
 from ..disk.packages import Library
 from ..disk.repos import RepoInfo
 from ..rules.amounts import counted
@@ -137,7 +145,7 @@ def read_repo(repo: RepoInfo, roots: Sequence[Path]) -> Iterator[AuditedRecipe]:
     for folder in sorted(root.iterdir()) if root.is_dir() else ():
         if meta_files(folder):
             audited = read_audited(folder, repo, roots)
-            if str(audited.meta.get("automation_uid", SCRIPT_AUTOMATION_UID)) == SCRIPT_AUTOMATION_UID:
+            if belongs_to_recipes(audited.meta):
                 yield audited
 
 
@@ -150,6 +158,7 @@ def read_audited(folder: Path, repo: RepoInfo, roots: Sequence[Path]) -> Audited
     errors: list[RecipeError] = []
     try:
         meta = read_meta(folder, roots).values
+        check_automation(meta, folder / file_name)
         recipe = parse_recipe(meta, folder, folder.parent.parent, file_name)
         blocks, errors = blocks_of(recipe)
     except (RecipeError, OSError, ValueError) as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +156,7 @@ def _parse_json(text: str, path: Path) -> Any:
         raise MetaError(f"{path}: not valid JSON: {error}") from None
 
 
+SCRIPT_AUTOMATION = "script"
 SCRIPT_AUTOMATION_UID = "5b4e0237da074764"
 
 
@@ -170,6 +171,19 @@ def as_json(value: Any) -> Any:
 
 def _as_key(key: Any) -> str:
     return key if isinstance(key, str) else json.dumps(key) if key is None or isinstance(key, int | float) else str(key)
+
+
+def belongs_to_recipes(meta: Mapping[str, Any]) -> bool:
+    """Whether metadata in ``script/`` is a recipe's, or means to be: that of another automation names it."""
+    is_own = str(meta.get("automation_uid", SCRIPT_AUTOMATION_UID)) == SCRIPT_AUTOMATION_UID
+    return is_own or str(meta.get("automation_alias", SCRIPT_AUTOMATION)) == SCRIPT_AUTOMATION
+
+
+def check_automation(meta: Mapping[str, Any], path: Path | str) -> None:
+    """Raises MetaError when a recipe has the UID of another automation, so that CM would pass it over."""
+    found = str(meta.get("automation_uid", SCRIPT_AUTOMATION_UID))
+    if found != SCRIPT_AUTOMATION_UID:
+        raise MetaError(f"{path}: automation_uid: expected {SCRIPT_AUTOMATION_UID}, found {found!r}")
 
 
 class RecipeRow(Frozen):
@@ -205,8 +219,9 @@ def read_row(folder: Path, roots: Sequence[Path]) -> RecipeRow:
         found = read_meta(folder, roots)
         files = tuple(dict.fromkeys((*own, *(str(path) for path in found.files))))
         meta = as_json(found.values)
-        if str(meta.get("automation_uid", SCRIPT_AUTOMATION_UID)) != SCRIPT_AUTOMATION_UID:
+        if not belongs_to_recipes(meta):
             return RecipeRow(files)
+        check_automation(meta, folder / found.name)
         recipe = parse_recipe(meta, folder, folder.parent.parent, found.name)
     except MissingBase as error:
         return RecipeRow(tuple(dict.fromkeys((*own, *(str(path) for path in error.files)))), error=str(error))
