@@ -315,6 +315,17 @@ def test_a_cycle_is_an_error_that_names_the_way_round(home: TemporaryHome, is_ca
     assert "get-a -> get-b -> get-a" in caught.value.describe()
 
 
+@pytest.mark.parametrize("needed", ["a", "b"])
+def test_a_circle_ends_when_nothing_changes_any_more(home: TemporaryHome, needed: str) -> None:
+    home.recipe("get-a", {"deps": [{"tags": f"get,{needed}"}]}, run_sh="true")
+    home.recipe("get-b", {"deps": [{"tags": "get,a"}]}, run_sh="true")
+    with pytest.raises(CycleError, match="without end") as caught:
+        home.run("get,a")
+    assert len(caught.value.describe().split("get-a")) < 12
+    depth = int(caught.value.message.partition("(")[2].split()[0])
+    assert depth <= 10, "each level is printed"
+
+
 # --- scripts and helpers ---
 
 

@@ -25,6 +25,8 @@ from .engine import Engine, check_inputs, dependent_path, may_matter, usable_ent
 
 MAX_DEPTH = 100
 """Recipes below each other; the deepest chains of the CM community have about ten."""
+MAX_REPEATS = 2
+"""Equal requests below each other before the next one is a circle: its hooks may have changed the machine."""
 MIN_SHOWN_S = 0.1
 """Steps that end sooner are shown with ``-v`` only, unless it was printed that they started."""
 
@@ -39,6 +41,7 @@ def run_request(engine: Engine, request: Request) -> StepResult:
         raise CycleError.endless(request.trace)
     recipe = engine.source.recipe(engine.choose(request).entry)
     request = with_own_names(recipe, request)
+    _refuse_circle(request)
     if request.asked_by is None:
         check_inputs(recipe, request, engine)
     with engine.tracing(recipe, request) as trace:
@@ -48,6 +51,22 @@ def run_request(engine: Engine, request: Request) -> StepResult:
         result = _run_configured(engine, configured)._replace(duration_s=time.perf_counter() - started_s)
         engine.emit(StepEvent("done", trace, configured, result))
         return result
+
+
+def _refuse_circle(request: Request) -> None:
+    """Raises CycleError for a request that is above itself MAX_REPEATS times already, with nothing changed."""
+    above, count = request.parent, 0
+    while above and count < MAX_REPEATS:
+        count += above.query == request.query and _asked(above) == _asked(request)
+        above = above.parent
+    if count == MAX_REPEATS:
+        raise CycleError.endless(request.trace)
+
+
+def _asked(request: Request) -> tuple[Any, ...]:
+    """All of a request that can make its run another one, but for its query."""
+    given = (request.alias, request.inputs, request.version, request.extra_cache_tags)
+    return (*given, request.env, request.local_env, request.const, request.state, request.const_state)
 
 
 def _run_configured(engine: Engine, asked: Configured) -> StepResult:
