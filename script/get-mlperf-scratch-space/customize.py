@@ -125,7 +125,7 @@ def _tell(i: dict[str, Any], asked: Request, scratch: Path) -> None:
     print(f"  scratch: {scratch}")
     if not env.get("CM_MLPERF_SCRATCH_ASKED_PATH"):
         print(DEFAULT_NOTE)
-    print(requirements.text(reckoned, disk))
+    print(requirements.text(reckoned, disk, has_hint=not is_yes(env.get("CM_MLPERF_SCRATCH_LINK"))))
     if warning := requirements.warning(reckoned, disk):
         print(warning)
     env["MLPERF_SCRATCH_PATH"] = env["CM_MLPERF_SCRATCH_PATH"] = str(scratch)

@@ -43,14 +43,16 @@ def verdict(need: Need, disk: Disk | None) -> Verdict:
     return "unknown" if need.is_least else "enough"
 
 
-def text(need: Need, disk: Disk | None) -> str:
-    """The table of the chosen benchmarks, their sources, and the verdict in words."""
+def text(need: Need, disk: Disk | None, *, has_hint: bool = True) -> str:
+    """The table of the chosen benchmarks, their sources, and the verdict in words; has_hint: where none is chosen, how
+    to choose some."""
     free = (
         f"{_shown(disk.free_bytes)} free of {_shown(disk.total_bytes)}, {disk.kind or 'unknown kind'}" if disk else ""
     )
     lines = [f"  space:   {free or 'unknown: the file system does not tell'}"]
     if not need.chosen:
-        return "\n".join((*lines, f"  needed:  not computed without --benchmarks=..., {benchmarks.NVIDIA_README}"))
+        hint = f"  needed:  not computed without --benchmarks=..., {benchmarks.NVIDIA_README}"
+        return "\n".join([*lines, *([hint] if has_hint else [])])
     lines.append(f"  {'benchmark':<14} {'model':>10} {'data':>10} {'prepared':>10} {'in all':>10}")
     for one in need.chosen:
         lines.append(f"  {one.name:<14} " + " ".join(f"{_cell(size):>10}" for _, size in _parts(one)))

@@ -26,7 +26,9 @@ def perform(plan: Plan, access: Access, common: Mapping[str, Any], folder: Path)
     for number, call in enumerate(plan.calls, start=1):
         views.say(f"\n[{number}/{len(plan.calls)}] {call.line}")
         with output_of(call, folder):
-            answer = access({**common, **call.inputs, **own_inputs(call, "run")})
+            answer = _planned(call, access, common) if call.is_planned_first else {"return": 0}
+            if answer["return"] == 0:
+                answer = access({**common, **call.inputs, **own_inputs(call, "run")})
         if answer["return"] == 0:
             problems += not_passed(answer)
             problems += [line for view in call.views for line in views.show(view, answer, call.line, folder)]
@@ -50,14 +52,23 @@ def refuse_impossible(plan: Plan, access: Access, common: Mapping[str, Any]) -> 
     """
     for call in plan.calls:
         if call.views and not call.may_fail:
-            with redirect_stdout(io.StringIO()):
-                answer = access({**common, **call.inputs, **own_inputs(call, "plan"), "silent": True})
+            answer = _planned(call, access, common)
             if answer["return"] > 0:
-                said = str(answer.get("error", "")).removeprefix("the run would fail: ").splitlines()[0]
+                said = answer["error"].splitlines()[0]
                 hint = (
                     "make ... SOURCE=tiny tries it with a small synthetic model, make plan TARGET=... shows all steps"
                 )
                 raise MakeError(said, hint, code=answer["return"])
+
+
+def _planned(
+    call: RecipeCall, access: Callable[[dict[str, Any]], dict[str, Any]], common: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The answer of the plan of a call, which prints nothing; an error is that of the run, whole."""
+    with redirect_stdout(io.StringIO()):
+        answer = access({**common, **call.inputs, **own_inputs(call, "plan"), "before_run": True, "silent": True})
+    whole = answer.get("plan", {}).get("errors") or [answer.get("error", "")]
+    return {**answer, "error": str(whole[0]).removeprefix("the run would fail: ")}
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from crowdperf.logs.layout import RunPaths
 from crowdperf.machine import neuron, nvidia
 from crowdperf.machine.probe import Machine
 from crowdperf.rules.backends import BACKENDS, benchmarks_on, misfit, simulated
+from crowdperf.rules.benchmarks import RECORDS
 from crowdperf.rules.compliance import SAMPLED_TEST, TESTS
 from crowdperf.rules.names import ExecutionMode, Scenario
 from crowdperf.rules.official_names import official_name, parse_benchmark
@@ -42,13 +43,15 @@ SETTINGS = ("model", "scenario", "device", "backend", "gpus", *(row.input for ro
 @dataclass(frozen=True, slots=True)
 class RecipeCall:
     """One recipe call. is_answer: what it prints is the answer of make (stdout), not the story (stderr). log: a file
-    that gets it, too. may_fail: the calls after it are made all the same, and make ends with an error."""
+    that gets it, too. may_fail: the calls after it are made all the same, and make ends with an error.
+    is_planned_first: what the plan shows to be impossible is not begun."""
 
     tags: str
     inputs: Mapping[str, str] = field(default_factory=dict)
     views: tuple[View, ...] = ()
     is_answer: bool = True
     may_fail: bool = False
+    is_planned_first: bool = False
     log: str = ""
 
     @property
@@ -189,11 +192,13 @@ def _parts(around: Around) -> Rows:
     asked = run_args.members(request.values["BENCHMARKS"], run_args.benchmark_in)
     given, remarks = _meant(asked, around)
     names = dict.fromkeys(parse_benchmark(name)[0] for name in given) or tags
+    sized = {one.name for one in RECORDS.values() if one.is_official}
+    needed = ",".join(name for name in names if name in sized) if source == "real" else ""
     rows = []
     for name in filter(tags.get, names):
         place = table("folders").get(name, {}).get(part, name)  # of the rounds whose scripts are not read: our name
         shown = place if source == "real" else f"{place}.{source}"
-        rows.append({**request.values, "TAGS": tags[name], "MADE": made(source), "NAME": shown})
+        rows.append({**request.values, "TAGS": tags[name], "MADE": made(source), "NAME": shown, "NEEDED": needed})
     without = ", ".join(name for name in names if not tags.get(name))
     return rows, [*remarks, *([f"{without}: nothing to do for this target"] if without else [])], []
 

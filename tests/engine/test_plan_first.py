@@ -96,3 +96,5 @@ def test_only_the_plan_of_a_run_that_is_about_to_begin_is_told_so(home: Temporar
     with pytest.raises(RecipeError, match="nobody answers"):
         home.run("do,it")
     assert home.cm("plan", "script", "--tags=do,it", "--quiet").code == 0
+    planned = home.cm("plan", "script", "--tags=do,it", "--quiet", "--before_run")
+    assert planned.code == 1 and "nobody answers" in planned.stderr + planned.stdout

@@ -255,6 +255,15 @@ def test_links_lead_into_the_scratch_space_and_making_them_again_changes_nothing
     }
 
 
+def test_links_do_not_point_to_an_input_that_make_does_not_have(
+    hook_input: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(hook_input, tmp_path / "s", CM_MLPERF_SCRATCH_LINK="yes", CM_MLPERF_SCRATCH_BUILD_DIR=str(tmp_path))
+    assert "needed:" not in capsys.readouterr().out
+    run(hook_input, tmp_path / "s")
+    assert "needed:  not computed without --benchmarks=" in capsys.readouterr().out
+
+
 def test_links_need_to_be_told_where(hook_input: Any, tmp_path: Path) -> None:
     answer, _ = run(hook_input, tmp_path / "s", CM_MLPERF_SCRATCH_LINK="yes")
     assert "hint: --build_dir=FOLDER" in answer["error"]

@@ -415,6 +415,28 @@ def test_an_engine_that_cannot_be_made_is_refused_before_anything_is_installed(t
     assert caught.value.code == 16 and access.requests == []
 
 
+def test_a_download_that_cannot_succeed_installs_nothing_and_the_others_go_on(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    said = "bert_large.onnx could not be downloaded\n  without a network: download the file elsewhere"
+    refused = {"return": 1, "error": f"the run would fail: {said.splitlines()[0]}", "plan": {"errors": [said]}}
+    access = StandIn(tmp_path, plan_get_ml_model_bert_large__onnx=refused)
+    problems = execution.perform(planned(tmp_path, "download_model", BENCHMARKS="bert,resnet50"), access, {}, tmp_path)
+    assert problems == ["cm run script --tags=get,ml-model,bert-large,_onnx: bert_large.onnx could not be downloaded"]
+    assert [i["tags"] for i in access.requests] == [
+        "get,mlperf,scratch,space,_link-dirs", "get,ml-model,resnet50,_onnx",
+    ]  # fmt: skip
+    assert said in capfd.readouterr().err, "the whole reason"
+
+
+@pytest.mark.parametrize(("source", "benchmarks"), [("real", "bert,resnet50"), ("tiny", None), ("synthetic", None)])
+def test_the_space_of_published_files_is_computed_for_the_benchmarks_of_the_call(
+    tmp_path: Path, source: str, benchmarks: str | None
+) -> None:
+    call = planned(tmp_path, "download_model", BENCHMARKS="bert resnet50", SOURCE=source).calls[0]
+    assert (call.tags, call.inputs.get("benchmarks")) == ("get,mlperf,scratch,space,_link-dirs", benchmarks)
+
+
 @pytest.mark.parametrize(("benchmark", "alias"), [("gptj", "gptj"), ("dlrm", "dlrm"), ("dlrm-v2", "dlrm-v2")])
 def test_the_record_of_a_large_benchmark_says_what_its_model_recipe_needs(benchmark: str, alias: str) -> None:
     full = load_recipe(f"get-ml-model-{alias}").MODEL.full_size

@@ -12,6 +12,7 @@ from ..rules.errors import RecipeError, RequestError
 from ..rules.inputs import ACTION_FLAGS
 from ..rules.model import Request
 from ..rules.rerun import given_line, name_command
+from ..rules.schema import is_yes
 from ..rules.secrets import hidden_text
 from ..running.console import print_document
 from ..running.engine import Engine
@@ -31,7 +32,8 @@ def plan_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
         raise RequestError(f"--graph={graph} is not known", hint=f"one of: {', '.join(GRAPHS)}")
     engine = new_engine(home, None)
     engine.guard = guard_for(i, engine)
-    plan = make_plan(engine, parse_request(i))
+    planned = PlannedEngine(engine, is_before_run=is_yes(i.get("before_run")))
+    plan = make_plan(engine, parse_request(i), planned)
     name_command_in_errors(plan, i)
     if i.get("out") == "con":
         if graph:

@@ -61,7 +61,7 @@ HANDED_ON = frozenset(
 ACTION_FLAGS: Mapping[str, tuple[str, ...]] = {
     "explain": ("keys", "step"),
     "lock": ("file",),
-    "plan": ("graph",),
+    "plan": ("before_run", "graph"),
 }
 """The flags that an action has besides the inputs of a recipe."""
 
