@@ -24,11 +24,12 @@ USUAL_SOURCE = "real"
 
 
 class WrongCall(Exception):
-    """The call asks for something that cannot be; `problems` holds one text for each."""
+    """The call asks for something that cannot be; `problems` holds one text for each. changed: inputs that would do,
+    an empty one is left out."""
 
-    def __init__(self, problems: list[str]) -> None:
+    def __init__(self, problems: list[str], changed: Mapping[str, str] | None = None) -> None:
         super().__init__(with_problems("cannot make the compliance tests", problems))
-        self.problems = tuple(problems)
+        self.problems, self.changed = tuple(problems), dict(changed or {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +75,7 @@ def parse_call(values: Mapping[str, Any]) -> Call:
     if round_name and round_name not in ROUNDS:
         problems.append(f"--version: {unknown_text('round', round_name, ROUNDS)}")
     if problems:
-        raise WrongCall(problems)
+        raise WrongCall(problems, {"version": ""})
     return Call(
         folder=values["results_dir"],
         tests=None if ALL in tests else tuple(dict.fromkeys(tests)),
@@ -101,18 +102,17 @@ def wanted_tests(call: Call, benchmark: str) -> tuple[str, ...]:
     except UnknownName as error:
         if call.division not in CHECKED_DIVISIONS:
             return ()
-        newest = (
-            f"--version={rounds_of(benchmark)[-1]} selects the newest that has it" if benchmark in BENCHMARKS else ""
-        )
+        last = rounds_of(benchmark)[-1] if benchmark in BENCHMARKS else ""
+        newest = f"--version={last} selects the newest that has it" if last else ""
         ways = " and ".join(way for way in (newest, "--test selects the tests") if way)
-        raise WrongCall([f"{error}. {ways}"]) from error
+        raise WrongCall([f"{error}. {ways}"], {"version": last} if last else {}) from error
     unknown = [test for test in needed if test not in TESTS]
     if unknown:
-        made = ", ".join(test for test in needed if test in TESTS)
+        made = ",".join(test for test in needed if test in TESTS)
         problem = (
             f"{benchmark} needs {', '.join(unknown)} in {round_of(call, benchmark)}, which this recipe does not make"
         )
-        raise WrongCall([f"{problem}. --test={made.replace(', ', ',')} makes the others"])
+        raise WrongCall([f"{problem}. --test={made} makes the others"], {"test": made})
     _refuse_without_tokens(benchmark, needed)
     return needed
 
@@ -126,7 +126,9 @@ def _refuse_without_tokens(benchmark: str, tests: tuple[str, ...]) -> None:
     said = f"{', '.join(found)} of {benchmark} cannot pass: it reads how many tokens each answer has, and this harness"
     exempt = next((one for one in reversed(rounds_of(benchmark)) if not tests_needed(benchmark, one, "closed")), "")
     way = f". --version={exempt} is the newest round that requires no test of it" if exempt else ""
-    raise WrongCall([f"{said} logs no numbers of tokens for it{way}"])
+    raise WrongCall(
+        [f"{said} logs no numbers of tokens for it{way}"], {"version": exempt, "test": ""} if exempt else {}
+    )
 
 
 def _resolved(result: Mapping[str, Any], name: str) -> Any:

@@ -7,12 +7,34 @@ What to make is decided in `asking.py` from what `finding.py` finds; `making.py`
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
+import shlex
+
 from crowdperf.call.answers import failure
 from crowdperf.call.recipe_calls import RecipeFailed, passed_on_inputs
 
 from . import asking, finding, making
 
-HINT = "hint: cm run script --tags=run,mlperf,compliance --results_dir=results/RUN_ID --division=closed"
+RUNS = "results/RUN_ID"
+
+
+def hint_of(values, error) -> str:
+    """The call again with what would do, on a usual folder where that is not known."""
+    given = {
+        "results_dir": str(values["results_dir"] or RUNS) if error.changed else RUNS,
+        "division": values["division"],
+        "version": values["version"] or "",
+        "test": ",".join(values["test"]),
+        "source": values["source"] or "",
+    }
+    asked = {name: text for name, text in {**given, **error.changed}.items() if text and text != asking.ALL}
+    words = [
+        "cm",
+        "run",
+        "script",
+        "--tags=run,mlperf,compliance",
+        *(f"--{name}={text}" for name, text in asked.items()),
+    ]
+    return f"hint: {shlex.join(words)}"
 
 
 def read_work(i) -> tuple[str, tuple[making.Step, ...]]:
@@ -28,7 +50,7 @@ def plan(i):
     try:
         _, steps = read_work(i)
     except asking.WrongCall as error:
-        return failure(error, HINT)
+        return failure(error, hint_of(i["values"], error))
     runs = [{**step.inputs, "quiet": True} for step in steps if step.is_to_run]
     return {"return": 0, "runs": runs}
 
@@ -38,7 +60,7 @@ def preprocess(i):
     try:
         story, steps = read_work(i)
     except asking.WrongCall as error:
-        return failure(error, HINT)
+        return failure(error, hint_of(i["values"], error))
     print(story, flush=True)
     maker = making.Maker(access=i["automation"].cmind.access, passed_on=passed_on_inputs(i["input"]))
     try:

@@ -48,12 +48,14 @@ class Step:
 def steps_of(call: asking.Call, runs: Sequence[asking.MeasuredRun], passed_on: Mapping[str, Any]) -> tuple[Step, ...]:
     """The tests of a call in order. Raises WrongCall, also where a run that a test is compared with is missing."""
     problems: list[str] = []
+    ways: list[Mapping[str, str]] = []
     steps = []
     for run in runs:
         try:
             tests = asking.wanted_tests(call, run.request["model"])
         except asking.WrongCall as error:
             problems += error.problems
+            ways.append(error.changed)
             continue
         for test in tests:
             whole = RunPaths(run.scenario_folder / "accuracy")
@@ -62,7 +64,8 @@ def steps_of(call: asking.Call, runs: Sequence[asking.MeasuredRun], passed_on: M
                 continue
             steps.append(_step(call, run, test, passed_on))
     if problems:
-        raise asking.WrongCall(problems)
+        is_one_way = len(ways) == len(problems) and all(way == ways[0] for way in ways)
+        raise asking.WrongCall(problems, ways[0] if is_one_way else None)
     return tuple(steps)
 
 
@@ -95,8 +98,10 @@ def identity_of(inputs: Mapping[str, Any]) -> dict[str, Any]:
 def describe(call: asking.Call, runs: Sequence[asking.MeasuredRun], steps: Sequence[Step]) -> str:
     """What a user sees before the first run starts."""
     if not steps:
-        words = "an open submission" if call.division == "open" else f"the files in {call.folder}"
-        return f"no compliance test is needed: {words} is exempt in {_rounds(call, runs)}"
+        names = list(dict.fromkeys(run.request["model"] for run in runs))
+        words = "an open submission" if call.division == "open" else ", ".join(names)
+        verb = "are" if words != "an open submission" and len(names) > 1 else "is"
+        return f"no compliance test is needed: {words} {verb} exempt in {_rounds(call, runs)}"
     lines = [f"{len(steps)} compliance tests, division {call.division}, round {_rounds(call, runs)}:"]
     for step in steps:
         if step.is_kept:

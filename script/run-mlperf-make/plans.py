@@ -21,7 +21,7 @@ from crowdperf.machine import neuron, nvidia
 from crowdperf.machine.probe import Machine
 from crowdperf.rules.backends import BACKENDS, benchmarks_on, misfit, simulated
 from crowdperf.rules.benchmarks import RECORDS
-from crowdperf.rules.compliance import SAMPLED_TEST, TESTS
+from crowdperf.rules.compliance import SAMPLED_TEST, TESTS, tests_needed
 from crowdperf.rules.names import ExecutionMode, Scenario
 from crowdperf.rules.official_names import official_name, parse_benchmark
 from crowdperf.rules.rounds import ROUNDS, rounds_of
@@ -222,13 +222,17 @@ def _kept_runs(around: Around) -> Rows:
     """The newest run of each system, benchmark and scenario that a compliance test can be of."""
     work, text = around.request.work, around.request.values["RUN_ARGS"]
     test = {"run_audit_harness": "all"}.get(work, work.removeprefix("run_audit_").upper())
-    args, needs_accuracy = run_args.read(text), test in ("all", SAMPLED_TEST)
+    args, request_round, needs_accuracy = (
+        run_args.read(text),
+        around.request.values["ROUND"],
+        test in ("all", SAMPLED_TEST),
+    )
     modes = ("performance", "accuracy") if needs_accuracy else ("performance",)
     logs = [str(RunPaths(Path(INNER[mode])).summary_log) for mode in modes]
     meant, remarks = _meant(args.benchmarks, around)
     names = {parse_benchmark(name)[0] for name in meant}
     rows = [
-        {**run, "ROUND": rounds_of(run["benchmark"])[-1], "TEST": test}
+        {**run, "ROUND": _audited_round(run["benchmark"], request_round), "TEST": test}
         for run in around.kept_runs(*logs)
         if not names or parse_benchmark(run["benchmark"])[0] in names
         if not args.scenarios or Scenario(run["scenario"]) in args.scenarios
@@ -238,6 +242,14 @@ def _kept_runs(around: Around) -> Rows:
         said = f"the test is of {what}, and build/runs has none of these benchmarks and scenarios"
         raise MakeError(said, again("run", [text], around))
     return rows, [*args.remarks, *remarks], []
+
+
+def _audited_round(benchmark: str, asked: str) -> str:
+    """The round whose compliance tests a benchmark gets: the one asked for, if it has the benchmark and only tests that
+    are made here; else the newest that has it."""
+    rounds = rounds_of(benchmark)
+    is_made = asked in rounds and set(tests_needed(benchmark, asked, "closed")) <= {*TESTS}
+    return asked if is_made else rounds[-1]
 
 
 def _tested_runs(around: Around) -> Rows:

@@ -190,7 +190,11 @@ def test_a_benchmark_that_needs_none_in_the_round_is_exempt(tmp_path, capsys):
         path = tmp_path / "Offline" / "performance" / "run_1" / name
         path.write_text(path.read_text().replace("resnet50", "gptj-99"))
     assert call(tmp_path, FakeCM(), CM_MLPERF_SUBMISSION_VERSION="v4.1")["return"] == 0
-    assert "is exempt in v4.1" in capsys.readouterr().out
+    assert "no compliance test is needed: gptj-99 is exempt in v4.1" in capsys.readouterr().out
+    command = f"cm run script --tags=run,mlperf,compliance --results_dir={tmp_path} --division=closed --version=v4.1"
+    for test in ("all", "TEST06"):
+        refused = call(tmp_path, FakeCM(), CM_MLPERF_SUBMISSION_VERSION="v5.0", CM_MLPERF_COMPLIANCE_TESTS=test)
+        assert refused["error"].splitlines()[-1].strip() == f"hint: {command}"
 
 
 def test_a_test_that_passed_is_kept_and_one_of_other_inputs_is_made_again(tmp_path, capsys):

@@ -17,6 +17,7 @@ from recipe_loader import input_values, load_module, load_recipe, recipe_meta
 from crowdperf.fronts.nvidia.sheets import CONFIG_VERSIONS
 from crowdperf.rules.benchmarks import RECORDS, record_of
 from crowdperf.rules.names import ExecutionMode, Scenario
+from crowdperf.rules.rounds import ROUNDS
 
 RECIPE = "run-mlperf-make"
 execution, pages, plans, request, run_args, views, workspace = (
@@ -682,6 +683,13 @@ def test_audits_are_of_the_newest_run_and_tests_that_passed_are_copied(tmp_path:
         "performance/run_1/mlperf_log_summary.txt",
         "verify_performance.txt",
     ]
+
+
+def test_audits_are_those_of_the_round_where_they_are_made_here(tmp_path: Path) -> None:
+    shown_run(tmp_path, "1", "performance", "accuracy")
+    for asked, used in (("v3.1", "v3.1"), ("v0.7", ROUNDS[-1]), ("", ROUNDS[-1])):
+        (call,) = planned(tmp_path, "run_audit_harness", ROUND=asked).calls
+        assert call.inputs["version"] == used, "v0.7 needs TEST04-A, which nobody makes here"
 
 
 def test_a_test_is_copied_also_when_a_later_run_has_none(tmp_path: Path) -> None:
