@@ -108,6 +108,11 @@ def assert_refused(answer: dict[str, Any]) -> None:
         assert words in answer["error"], answer["error"]
 
 
+def test_a_plan_for_a_recorded_machine_asks_this_one_for_no_device(no_neuron: None) -> None:
+    asked = {"env": {"CM_TRITON_SERVER_KIND": "neuron", "CM_RECORDED_MACHINE": "inf1-6xlarge"}, "values": {}}
+    assert SERVER.plan(asked) == {"return": 0}
+
+
 def test_without_a_device_nothing_is_compiled_or_installed(no_neuron: None) -> None:
     assert_refused(MODEL.plan({"env": {"CM_NEURON_MODEL": "resnet50"}}))
     assert_refused(SERVER.plan({"env": {"CM_TRITON_SERVER_KIND": "neuron"}}))
