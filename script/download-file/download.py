@@ -168,7 +168,7 @@ def _attempt(
     except (HTTPError, OSError, ValueError) as error:  # requests' own are OSErrors
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             raise DownloadError(f"the disk of {request.target.parent} is full\nhint: --download_path=FOLDER") from error
-        raise _Failure(f"{type(error).__name__}: {error}") from error
+        raise _Failure(_unconnected(error, url) or f"{type(error).__name__}: {error}") from error
     kept_bytes = have if start is None else start
     try:
         checks.verify(partial.path, request.checksums)
@@ -179,6 +179,16 @@ def _attempt(
     size_bytes = partial.size_bytes
     partial.finish()
     return DownloadResult(path=request.target, size_bytes=size_bytes, url=inputs.shown(url), resumed_bytes=kept_bytes)
+
+
+def _unconnected(error: BaseException, url: str) -> str:
+    """In the words of the system why there was no connection; empty for another error, and on the way to a proxy."""
+    below: BaseException | None = getattr(error.args[0] if error.args else None, "reason", None)
+    if type(below).__name__ not in ("NameResolutionError", "NewConnectionError"):
+        return ""
+    while below is not None and not (isinstance(below, OSError) and below.strerror):
+        below = below.__cause__ or below.__context__
+    return f"no connection to {urlsplit(url).hostname}: {below.strerror}" if below else ""
 
 
 def _get(
