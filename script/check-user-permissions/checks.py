@@ -125,7 +125,7 @@ def scratch(machine: Machine, who: Account, folder: str) -> tuple[Finding, ...]:
     if not machine.is_dir(folder):
         return (_no_folder(machine, who, folder),)
     if not who.is_self:
-        return (Finding("scratch", "note", f"{folder}: whether {who.name} may use it, only he can try"),)
+        return (Finding("scratch", "note", f"{folder}: only {who.name} can test whether it is usable"),)
     lacks = [word for word, has in _rights(machine, folder) if not has]
     if not lacks:
         return (Finding("scratch", "ok", f"{folder} can be read and written"),)
