@@ -80,11 +80,13 @@ def link(scratch: Path, build: Path, *, may_replace: bool) -> tuple[str, ...]:
     wrong = [one for one in look(scratch, build) if not one.is_right and os.path.lexists(one.path)]
     for one in wrong:
         if not one.target:
-            raise FolderError(f"{one.path} exists and is not a link\n  hint: move it away. No changes were made")
+            raise FolderError(f"{one.path} exists and is not a link\n  hint: move it away. No link was changed")
         if not may_replace:
+            places = f"--path={shlex.quote(str(scratch))} --build_dir={shlex.quote(str(build.parent))}"
+            again = f"cm run script --tags=get,mlperf,scratch,space,_link-dirs {places} --relink"
             raise FolderError(
                 f"{one.path} leads to {one.target}, wanted: {one.wanted}\n"
-                "  hint: --relink replaces such links. No changes were made"
+                f"  hint: {again}   # replaces such links. None was changed"
             )
     made = []
     try:

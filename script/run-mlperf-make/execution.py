@@ -6,9 +6,11 @@ those calls print whose output is the answer.
 
 import io
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, redirect_stdout
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,9 @@ from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION, Access, RecipeFailed
 from . import views
 from .plans import Plan, RecipeCall
 from .request import MakeError
+
+_AFTER_REASON = re.compile(r"\s*(chain|hint|resume): ")
+"""Where in an error of the engine its reason ends."""
 
 
 def perform(plan: Plan, access: Access, common: Mapping[str, Any], folder: Path) -> list[str]:
@@ -34,7 +39,8 @@ def perform(plan: Plan, access: Access, common: Mapping[str, Any], folder: Path)
             problems += [line for view in call.views for line in views.show(view, answer, call.line, folder)]
         elif call.may_fail:
             views.say(str(answer.get("error", "")))
-            problems.append(f"{call.line}: {str(answer.get('error', '')).splitlines()[0]}")
+            first = str(answer.get("error", "")).splitlines()[0].removesuffix(" Tried:")
+            problems.append(f"{call.line}: {first}")
         else:
             raise RecipeFailed(answer)
     return problems
@@ -54,7 +60,7 @@ def refuse_impossible(plan: Plan, access: Access, common: Mapping[str, Any]) -> 
         if call.views and not call.may_fail:
             answer = _planned(call, access, common)
             if answer["return"] > 0:
-                said = answer["error"].splitlines()[0]
+                said = "\n".join(takewhile(lambda line: not _AFTER_REASON.match(line), answer["error"].splitlines()))
                 hint = (
                     "make ... SOURCE=tiny tries it with a small synthetic model, make plan TARGET=... shows all steps"
                 )

@@ -409,9 +409,10 @@ def test_the_hint_of_a_missing_run_keeps_the_source(tmp_path: Path) -> None:
 
 
 def test_an_engine_that_cannot_be_made_is_refused_before_anything_is_installed(tmp_path: Path) -> None:
-    refused = {"return": 16, "error": "the run would fail: it needs 95 GB of disk\n  hint: none"}
+    whole = "it needs 95 GB of disk\n  in /a\n  chain: b -> c\n  hint: none"
+    refused = {"return": 16, "error": "the run would fail: it needs 95 GB of disk", "plan": {"errors": [whole]}}
     access = StandIn(tmp_path, plan_get_ml_model_bert_large__onnx__tiny=refused)
-    with pytest.raises(request.MakeError, match=r"^it needs 95 GB of disk$") as caught:
+    with pytest.raises(request.MakeError, match=r"^it needs 95 GB of disk\n  in /a$") as caught:
         execution.perform(planned(tmp_path, "run", **RUN), access, {}, tmp_path)
     assert caught.value.code == 16 and access.requests == []
 
