@@ -2,7 +2,8 @@
 
 One thread, epoll, everything written beforehand: a token costs one `send`, so that this is not what is measured. The
 first part of a URL's path gives the pace: `http://127.0.0.1:PORT/20-10/v1` waits 20 ms for the first token and then
-sends one token each 10 ms, each as one event, one chunk of HTTP and one write. `/burst/v1` sends a whole answer in one
+sends one token each 10 ms, each as one event, one chunk of HTTP and one write. `/20-10-5/v1` waits 5 ms more between
+tokens for each request in flight, as a server that is busier with each. `/burst/v1` sends a whole answer in one
 write. Requests with `"stream": false` get one JSON object when the last token is due. The tokens of an answer are
 1, 2, 3 ...
 
@@ -22,7 +23,7 @@ import time
 from dataclasses import dataclass, field
 
 MODEL = "paced"
-_PACE = re.compile(r"burst|\d+(\.\d+)?-\d+(\.\d+)?")
+_PACE = re.compile(r"burst|\d+(\.\d+)?(-\d+(\.\d+)?){1,2}")
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
@@ -64,7 +65,7 @@ def _json(content: object, status: bytes = b"200 OK") -> bytes:
 @dataclass(eq=False, slots=True)
 class Stream:
     """One connection. parts: what is still to be written, `place` the next one. asked_s, first_s: of
-    time.perf_counter()."""
+    time.perf_counter(). slower_s: what each request in flight adds to gap_s."""
 
     connection: socket.socket
     received: bytearray = field(default_factory=bytearray)
@@ -74,6 +75,7 @@ class Stream:
     asked_s: float = 0.0
     first_s: float = 0.0
     gap_s: float = 0.0
+    slower_s: float = 0.0
     tokens: int = 0
 
 
@@ -89,6 +91,7 @@ class Server:
         self._due: list[tuple[float, int, Stream]] = []
         self._scripts: dict[tuple[int, int], Script] = {}
         self._number = 0
+        self._in_flight = 0
         self._ttfts_ms: list[float] = []
         self._tpots_ms: list[float] = []
         self._tokens = 0
@@ -160,7 +163,8 @@ class Server:
         elif not path.endswith("/completions"):
             self._send(stream, _json({"error": {"message": "no such path"}}, b"404 Not Found"))
         elif not _PACE.fullmatch(pace := path.split("/")[1]):
-            words = f"found the pace {pace!r} in {path!r}; allowed: 20-10 (ms to the first token and between) or burst"
+            allowed = "20-10 (ms to the first token and between), 20-10-5 (and for each request in flight), burst"
+            words = f"found the pace {pace!r} in {path!r}; allowed: {allowed}"
             self._send(stream, _json({"error": {"message": words}}, b"404 Not Found"))
         else:
             self._begin(stream, pace, json.loads(body))
@@ -171,12 +175,14 @@ class Server:
         script = self._scripts.get((count, prompt))
         if script is None:
             script = self._scripts[count, prompt] = Script(count, prompt)
-        wait_ms, gap_ms = (0.0, 0.0) if pace == "burst" else map(float, pace.split("-"))
+        wait_ms, gap_ms, slower_ms = (0.0, 0.0, 0.0) if pace == "burst" else (*map(float, pace.split("-")), 0.0)[:3]
         stream.asked_s, stream.place, stream.gap_s = time.perf_counter(), 0, gap_ms / 1e3
+        stream.slower_s = slower_ms / 1e3
+        self._in_flight += 1
         stream.parts = script.parts
         if not asked.get("stream"):
             stream.parts = [script.whole]
-            wait_ms += gap_ms * (count - 1)
+            wait_ms += (gap_ms + slower_ms * self._in_flight) * (count - 1)
         elif pace == "burst":
             stream.parts = [b"".join(script.parts)]
         stream.tokens = count
@@ -195,8 +201,9 @@ class Server:
             self._ttfts_ms.append((now_s - stream.asked_s) * 1e3)
         stream.place += 1
         if stream.place < len(stream.parts):
-            self._wait(stream, due_s + stream.gap_s)
+            self._wait(stream, due_s + stream.gap_s + stream.slower_s * self._in_flight)
         else:
+            self._in_flight -= 1
             self._log.append((stream.asked_s, stream.first_s, now_s, stream.tokens))
             if stream.place > 1:
                 self._tpots_ms.append((now_s - stream.first_s) * 1e3 / (stream.place - 1))

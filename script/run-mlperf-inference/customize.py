@@ -116,10 +116,10 @@ def plan(i):
         config = read_config(i)
         specs = matrix.matrix(config)
         require_baseline(i, specs)
-        if config.is_rate_search:
-            from . import ratesearch
+        if config.is_load_search:
+            from . import loadsearch
 
-            return {"return": 0, "runs": [ratesearch.first_call(i)]}
+            return {"return": 0, "runs": [loadsearch.first_call(i)]}
         if (load := loads.several(i["values"])) is not None:
             base = loads.point_inputs(i["input"], i["meta"]["input_mapping"], load[0])
             return {"return": 0, "runs": list(loads.planned(base, *load))}
@@ -163,10 +163,10 @@ def preprocess(i):
     except OSError as error:
         problem = Exception(f"cannot create a folder in {config.results_folder}: {error.strerror}")
         return failure(problem, "hint: choose another folder with --results_dir")
-    if config.is_rate_search:
-        from . import ratesearch
+    if config.is_load_search:
+        from . import loadsearch
 
-        return ratesearch.make(i, config.model, paths.folder, print)
+        return loadsearch.make(i, config.model, paths.folder, print)
     if (i["values"]["repeats"] or 1) > 1:
         from . import repeats
 

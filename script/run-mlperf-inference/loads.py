@@ -2,7 +2,8 @@
 
 --concurrency=N   Offline: LoadGen issues all prompts at once, the client keeps N of them in flight (max_in_flight)
 --rate=R          Server: LoadGen issues R prompts per second, at random moments (server_target_qps)
---find=yes        Server: runs at several rates, up to the highest one within --slo (ratesearch.py)
+--find=rate       Server: runs at several rates, up to the highest one within --slo (loadsearch.py)
+--find=concurrency  Offline: the same with --concurrency
 --trace=FILE      Offline: LoadGen issues all requests at once, the client sends each at its time in the trace
 """
 
@@ -57,6 +58,12 @@ class Load:
     targets: Mapping[str, float] = field(default_factory=dict)
 
 
+def searched(values: Mapping[str, Any]) -> str | None:
+    """The load whose highest value --find searches for, "rate" for `yes`; None without a search."""
+    found = values["find"]
+    return {None: None, "no": None, "yes": "rate"}.get(found, found)
+
+
 def given(values: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
     """The given inputs of the load with their values."""
     return {name: values[name] for name in SCENARIOS if values[name]}
@@ -65,8 +72,13 @@ def given(values: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
 def read_load(values: Mapping[str, Any], *, has_prompts: bool, problems: Problems) -> Load:
     """The load of the first value. Notes problems of the inputs. has_prompts: the run has the user's prompts."""
     found = given(values)
-    if values["find"] and has_prompts:
-        return _searched(values, problems)
+    if (name := searched(values)) and has_prompts:
+        return _searched(name, values, problems)
+    if values["find"] in SCENARIOS:
+        problems.note(
+            f"find={values['find']}",
+            "only supported for your own prompts. Omit --model and give --prompts or --input_tokens, or use --find=yes",
+        )
     if values["trace"] is not None:
         return _replayed(values, has_prompts=has_prompts, problems=problems)
     if values["conversations"]:
@@ -90,18 +102,19 @@ def read_load(values: Mapping[str, Any], *, has_prompts: bool, problems: Problem
     return Load(scenarios=(scenario,), targets={"server_target_qps": numbers[0]})
 
 
-def _searched(values: Mapping[str, Any], problems: Problems) -> Load:
-    """The load of a search for the highest rate. Notes problems of the inputs."""
+def _searched(name: str, values: Mapping[str, Any], problems: Problems) -> Load:
+    """The load of a search for the highest rate or concurrency. Notes problems of the inputs."""
     if not values["slo"]:
-        problems.note("find", "requires the limits that the highest rate has to meet: add --slo=ttft:500ms,tpot:50ms")
+        problems.note(
+            "find", f"requires the limits that the highest {name} has to meet: add --slo=ttft:500ms,tpot:50ms"
+        )
     for other in _NOT_WITH_FIND:
         if values.is_given(other) and values[other]:
-            problems.note("find", f"searches for the highest rate itself: omit --{other}")
-    if values.is_given("scenario") and values["scenario"] != (Scenario.SERVER.value,):
-        problems.note(
-            "find", f"with your own prompts sets --scenario itself ({Scenario.SERVER.value}): omit --scenario"
-        )
-    return Load(scenarios=(Scenario.SERVER,))
+            problems.note("find", f"searches for the highest {name} itself: omit --{other}")
+    scenario = SCENARIOS[name]
+    if values.is_given("scenario") and values["scenario"] != (scenario.value,):
+        problems.note("find", f"with your own prompts sets --scenario itself ({scenario.value}): omit --scenario")
+    return Load(scenarios=(scenario,))
 
 
 def _replayed(values: Mapping[str, Any], *, has_prompts: bool, problems: Problems) -> Load:

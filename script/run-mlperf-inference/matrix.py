@@ -93,8 +93,8 @@ class Config(Workload):
         return re.fullmatch(r"(repeat|try)-\d+", self.run_id) is not None
 
     @property
-    def is_rate_search(self) -> bool:
-        """Whether the call searches for the highest rate of a backend that answers prompts."""
+    def is_load_search(self) -> bool:
+        """Whether the call searches for the highest rate or concurrency of a backend that answers prompts."""
         return self.is_finding and BACKENDS[self.backend].is_text
 
 
@@ -222,7 +222,7 @@ def _misfits(config: Config, prompts: PromptSettings, known: AppNames) -> list[s
         ]
     problems += [f"--{name}: {why}" for name, why in prompts.problems(config.backend).items()]
     own = record_of(config.model).recipes.own
-    if config.is_rate_search and (own is None or not own.chosen_by):
+    if config.is_load_search and (own is None or not own.chosen_by):
         others = "an --endpoint without --model"
         problems.append(f"--find: of backends that answer prompts, only for {others}. Set --server_target_qps")
     if config.run_id and config.resume not in ("", "all"):  # "all" is what `cm resume script` gives
@@ -354,7 +354,7 @@ def parse_config(values: Any, known: AppNames) -> Config:
     backend, device = _stand_in(values, backend, problems)
     prompts = prompts.with_default_server(backend)
     precision = values["precision"] or (default_precision(backend) if own is None else chosen_precision(own, backend))
-    is_finding = values["find"] is True
+    is_finding = loads.searched(values) is not None
     has_prompts = any(record.name == model and own.chosen_by for record, own in OWN_MODELS)
     load = loads.read_load(values, has_prompts=has_prompts, problems=problems)
     config = Config(

@@ -20,6 +20,7 @@ from crowdperf.kit.terminal import aligned
 from crowdperf.kit.whole_file import write_json, write_whole
 
 from .basis import without_secrets
+from .loads import searched
 from .matrix import ConfigError, RunSpec
 from .outcome import repeat_command
 from .record import QUERY
@@ -73,7 +74,7 @@ def other_inputs(values: Mapping[str, Any], mapping: Mapping[str, str]) -> dict[
         problems.append(f"the runs are compared by their spread: add --repeats={MIN_REPEATS} or more, such as 10")
     if values["baseline"] is not None:
         problems.append("cannot be combined with --baseline: omit one of them")
-    if len(values["concurrency"] or ()) > 1 or len(values["rate"] or ()) > 1 or values["find"]:
+    if len(values["concurrency"] or ()) > 1 or len(values["rate"] or ()) > 1 or searched(values):
         problems.append("is for runs at one load: give a single --concurrency or --rate, and no --find")
     if problems:
         raise ConfigError([f"--baseline_with: {one}" for one in problems])

@@ -7,12 +7,12 @@ run. Needs the package index that pip is set up with.
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from helpers import CHECKOUT, TemporaryHome, cm_command, write_indexes
+from helpers import TemporaryHome, cm_command, write_indexes
+from paced import running_paced_server
 
 CONCURRENCIES = (1, 2, 4, 8)
 BASE, SLOWER = "60-20", "78-22"
@@ -23,11 +23,8 @@ LIMIT_S = 1800
 
 @pytest.fixture
 def server() -> Iterator[str]:
-    words = [sys.executable, str(CHECKOUT / "benchmarks" / "paced_server.py")]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None and process.stdin is not None
-        yield process.stdout.readline().strip()
-        process.stdin.close()
+    with running_paced_server() as url:
+        yield url
 
 
 def sweep(home: TemporaryHome, url: str, name: str, *more: str) -> subprocess.CompletedProcess[str]:

@@ -123,6 +123,69 @@ def test_nothing_above_what_memory_allows_is_tried() -> None:
     assert end == HighestRate(110, True, None, "it is the highest rate that there is memory for")
 
 
+# --- requests in flight ---
+
+
+def in_flight(**changes: object) -> Plan:
+    return plan(**{"estimate": 1.0, "tolerance": 0.05, "is_whole": True, **changes})
+
+
+@pytest.mark.parametrize(
+    ("runs", "number", "kind"),
+    [
+        ([(1, True)], 2, PROBE),  # by at least one
+        ([(1, True), (2, True)], 3, PROBE),
+        ([(1, True), (2, True), (3, True)], 6, PROBE),
+        ([(1, True), (2, True), (3, True), (6, True), (12, False)], 8, PROBE),
+        ([(1, True), (2, True), (3, True), (6, True), (12, False), (8, True)], 10, PROBE),
+        ([(1, True), (3, False)], 2, PROBE),
+        ([(1, True), (2, False)], 2, PROBE),  # neighbors: was the failure one of the machine?
+        ([(1, True), (2, False), (2, False)], 1, CONFIRMATION),
+        ([(1, False)], 1, PROBE),  # nothing is lower: the same question
+        ([(200, True), (210, False), (210, False)], 200, CONFIRMATION),  # 5 %, although they are not neighbors
+        ([(4, True), (5, False), (5, False), (4, False, "c")], 3, CONFIRMATION),  # by at least one
+        ([(2, True), (3, False), (3, False), (2, False, "c"), (1, False, "c")], None, None),
+    ],
+)
+def test_requests_in_flight_are_whole_numbers(runs: list, number: int | None, kind: Kind | None) -> None:
+    step = next_step(in_flight(), tried(*runs), 0.0)
+    if number is None:
+        assert isinstance(step, NotFound)
+    else:
+        assert isinstance(step, Try) and (step.rate, step.kind) == (number, kind), step
+        assert step.rate == int(step.rate)
+
+
+def test_a_first_number_that_is_given_is_lowered_to_one_at_least() -> None:
+    made, runs = in_flight(estimate=16.0), []
+    while isinstance(step := next_step(made, runs, 0.0), Try):
+        runs.append(Tried(step.rate, step.kind, False))
+    assert [run.rate for run in runs] == [16, 12, 6, 1, 1]
+    assert step == NotFound("a single request in flight failed")
+
+
+@pytest.mark.parametrize("truth", [1, 2, 3, 7, 19, 20, 64, 100, 777, 5000])
+@pytest.mark.parametrize("first", [1, 8])
+def test_a_search_ends_at_the_highest_number_or_within_the_tolerance_below_it(truth: int, first: int) -> None:
+    made, runs = in_flight(estimate=float(first)), []
+    while isinstance(step := next_step(made, runs, 0.0), Try):
+        runs.append(Tried(step.rate, step.kind, step.rate <= truth))
+    assert isinstance(step, HighestRate) and step.is_confirmed
+    assert truth / 1.05 <= step.rate <= truth
+    assert step.rate == truth or truth > 20
+    assert len(runs) <= 24
+    if truth <= 19:
+        assert step.why == "the next higher number failed"
+
+
+def test_no_number_above_the_highest_is_tried() -> None:
+    limited = in_flight(highest=3.0)
+    step = next_step(limited, tried((1, True), (2, True)), 0.0)
+    assert isinstance(step, Try) and step.rate == 3
+    end = next_step(limited, tried((1, True), (2, True), (3, True), (3, True, "c")), 0.0)
+    assert end == HighestRate(3, True, None, "no higher one is tried")
+
+
 # --- the budget ---
 
 

@@ -51,6 +51,16 @@ def test_one_value_is_a_run_of_a_loadgen_scenario() -> None:
         ({"find": "yes"}, "--find: requires the limits that the highest rate has to meet: add --slo=ttft:500ms"),
         ({"find": "yes", "slo": SLO, "scenario": "Offline"}, "--find: with your own prompts sets --scenario itself"),
         ({"find": "yes", "slo": SLO, "model": "smollm2"}, "--find: of backends that answer prompts, only for an"),
+        ({"find": "concurrency"}, "--find: requires the limits that the highest concurrency has to meet"),
+        (
+            {"find": "concurrency", "slo": SLO, "rate": "2"},
+            "--find: searches for the highest concurrency itself: omit --rate",
+        ),
+        (
+            {"find": "concurrency", "slo": SLO, "scenario": "Server"},
+            "--find: with your own prompts sets --scenario itself (Offline)",
+        ),
+        ({"find": "rate", "slo": SLO, "model": "smollm2"}, "--find=rate: only supported for your own prompts"),
         ({"concurrency": "4", "model": "smollm2"}, "--concurrency: only supported for your own prompts"),
     ],
 )
@@ -114,7 +124,7 @@ def test_the_plan_of_several_values_has_a_run_for_each(call, tmp_path: Path) -> 
 
 
 class Tries:
-    """A server that is fast enough up to 10 requests/s."""
+    """A server that is fast enough up to 10 requests/s, or in flight."""
 
     def __init__(self, highest: float = 10.0) -> None:
         self.highest = highest
@@ -124,6 +134,11 @@ class Tries:
         self.calls.append(request)
         rate = float(request.get("rate") or 4.0)
         paths = ResultsPaths(Path(request["results_dir"]), request["run_id"])
+        if concurrency := request.get("concurrency"):
+            path = paths.run("own-prompts", Scenario.OFFLINE, Mode.PERFORMANCE).result_json
+            path.parent.mkdir(parents=True)
+            path.write_text(json.dumps(self.of(concurrency)))
+            return {"return": 0}
         path = paths.run("own-prompts", Scenario.SERVER, Mode.PERFORMANCE).result_json
         path.parent.mkdir(parents=True)
         is_valid = rate <= self.highest
@@ -132,6 +147,63 @@ class Tries:
                   "text": {"ttft_ms": {"p90": 40.0 * rate}, "tpot_ms": {"p90": 20.0}}}  # fmt: skip
         path.write_text(json.dumps(result))
         return {"return": 0}
+
+    def of(self, concurrency: str) -> dict[str, Any]:
+        """The result of an Offline run, which is VALID however late its answers are."""
+        times = {"ttft_ms": {"p90": 500.0 * int(concurrency) / self.highest}, "tpot_ms": {"p90": 20.0}}
+        counts = {"peak_in_flight": int(concurrency)}
+        return {"valid": True, "text": {"client": times, "engine": {"counts": counts}}}
+
+
+def test_find_tries_concurrencies_up_to_the_highest_one_within_the_limits(call, tmp_path: Path, capsys) -> None:
+    cm = Tries()
+    answer, i = call(cm, "preprocess", find="concurrency", slo=SLO, run_id="search")
+    assert answer == {"return": 0}
+    assert [one["concurrency"] for one in cm.calls] == ["1", "2", "3", "6", "12", "8", "10", "11", "11", "10"]
+    assert all("scenario" not in one and "find" not in one and one["check"] == "no" for one in cm.calls)
+    assert {(one["concurrency"], one["min_query_count"]) for one in cm.calls} >= {("1", "100"), ("10", "300")}
+    found = json.loads((tmp_path / "search" / "find.json").read_text())
+    assert (found["concurrency"], found["is_confirmed"], found["run_id"]) == (10, True, "try-10")
+    assert found["ended_because"] == "the next higher number failed" and found["tries"][0]["concurrency"] == 1
+    assert i["state"]["mlperf_found"]["Offline"]["concurrency"] == 10
+    printed = capsys.readouterr().out
+    assert f"Highest concurrency within --slo={SLO}: 10 requests in flight, confirmed by" in printed
+    assert "try-05: TTFT p90 600 ms is beyond the limit of 500 ms" in printed
+    assert "--concurrency=10" in printed.rpartition("Next:")[2] and "--find" not in printed.rpartition("Next:")[2]
+
+
+def test_a_search_for_the_concurrency_begins_at_max_in_flight(call, tmp_path: Path) -> None:
+    cm = Tries()
+    asked = {"find": "concurrency", "slo": SLO, "max_in_flight": "64", "min_query_count": "8"}
+    answer, _ = call(cm, "preprocess", **asked)
+    assert answer == {"return": 0} and "max_in_flight" not in cm.calls[0]
+    first = cm.calls[0]
+    assert (first["concurrency"], first["min_query_count"]) == ("64", "256")  # 4 for each in flight
+    planned, _ = call(cm, "plan", **asked)
+    assert [(one["concurrency"], one["tags"]) for one in planned["runs"]] == [("64", "run,mlperf,inference")]
+
+
+def test_a_server_beyond_the_limits_with_one_request_has_no_concurrency(call) -> None:
+    answer, _ = call(Tries(highest=0.5), "preprocess", find="concurrency", slo=SLO)
+    assert answer["return"] == 1
+    assert f"no concurrency was found within --slo={SLO}: a single request in flight failed" in answer["error"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ({"client": {"end_to_end_ms": {"p90": 1.0}}}, "try-01 measured no TTFT p90 and no TPOT p90: the server has to"),
+        (
+            {"client": {"ttft_ms": {"p90": 1.0}, "tpot_ms": {"p90": 1.0}}, "engine": {"counts": {"peak_in_flight": 3}}},
+            "try-01 had at most 3 of 4 requests in flight",
+        ),
+    ],
+)
+def test_a_try_that_does_not_answer_the_question_ends_the_search(call, text: dict, words: str) -> None:
+    cm = Tries()
+    cm.of = lambda _: {"valid": True, "text": text}
+    answer, _ = call(cm, "preprocess", find="concurrency", slo=SLO, max_in_flight="4")
+    assert answer["return"] == 1 and words in answer["error"]
 
 
 def test_find_tries_rates_up_to_the_highest_one_within_the_limits(call, tmp_path: Path, capsys) -> None:

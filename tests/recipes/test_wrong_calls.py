@@ -96,7 +96,8 @@ CALLS = [
     ("--rerun=yes", "--rerun: only allowed with --run_id"),
     ("--transport=tcp", "--transport=tcp is not one of its values", "grpc"),
     ("--transport=grpc", "--transport: backend onnxruntime does not use a server"),
-    ("--find=maybe", "--find=maybe is not one of its values (allowed: yes, no)"),
+    ("--find=maybe", "--find=maybe is not one of its values (allowed: yes, no, rate, concurrency)"),
+    ("--find=concurrency", "--find=concurrency: only supported for your own prompts", "or use --find=yes"),
     ("--results_dir=net.onnx", "--results_dir", "net.onnx"),
     # a file of one's own
     ("--model_path=none.onnx", "--model_path: ", "none.onnx does not exist"),
@@ -146,6 +147,19 @@ CALLS = [
     ("--endpoint={stub} --model=smollm2 --tokenizer=.", "--tokenizer: only supported for your own prompts"),
     ("--endpoint={stub} --input_tokens=9 --find=yes", "--find: requires the limits", "--slo=ttft:500ms,tpot:50ms"),
     ("--endpoint={stub} --input_tokens=9 --find=yes --slo=ttft:1s,tpot:1s --rate=3", "--find: ", "omit --rate"),
+    (
+        "--endpoint={stub} --input_tokens=9 --find=concurrency",
+        "--find: requires the limits that the highest concurrency",
+    ),
+    (
+        "--endpoint={stub} --input_tokens=9 --find=concurrency --slo=ttft:1s,tpot:1s --concurrency=3",
+        "--find: searches for",
+        "omit --concurrency",
+    ),
+    (
+        "--endpoint={stub} --input_tokens=9 --find=concurrency --slo=ttft:1s,tpot:1s --server_target_qps=3",
+        "--server_target_qps: only Server",
+    ),
     ("--endpoint={stub} --trace=none.jsonl", "--trace: ", "none.jsonl does not exist"),
     ("--endpoint={stub} --trace=empty.jsonl", "empty.jsonl has no requests", "ContextTokens"),
     ("--endpoint={stub} --trace=prompts.jsonl", "prompts.jsonl, line 1: timestamp is missing; allowed: milliseconds"),

@@ -8,6 +8,9 @@ out, so that a search that was killed goes on where it stood.
 
 One verdict may be noise. Each rate counts by the majority of its probes, and is tried again on a tie; where a higher
 rate held than one that failed, the failed one is tried again. A confirmation counts more than any probe.
+
+The same rule searches for the highest number of requests in flight (`Plan.is_whole`). "Rate" then means this number,
+which is whole: the search also ends when the next number failed.
 """
 
 import enum
@@ -27,6 +30,7 @@ range is missed so often by halving one time in eight."""
 
 _WIDEST_STEP_DOWN = 0.5
 _ROUNDING = 1e-4
+_AGAIN = "again: one failure may have been other work on the machine"
 
 
 class Kind(enum.Enum):
@@ -52,7 +56,8 @@ class Length:
 class Plan:
     """The bounds of a search. estimate: the first rate. highest: the rate that memory allows, in queries/s.
 
-    overhead_s: what a run takes beside its own length. most_runs counts confirmations too.
+    overhead_s: what a run takes beside its own length. most_runs counts confirmations too. is_whole: the search is for
+    a number of requests in flight.
     """
 
     estimate: float
@@ -63,6 +68,34 @@ class Plan:
     probe: Length
     confirmation: Length
     overhead_s: float
+    is_whole: bool = False
+
+    @property
+    def noun(self) -> str:
+        """What is searched for, in words."""
+        return "concurrency" if self.is_whole else "rate"
+
+    @property
+    def lowest(self) -> float:
+        """Below it nothing is tried."""
+        return 1.0 if self.is_whole else self.estimate * _SMALLEST_PART
+
+    def above(self, rate: float, factor: float) -> float:
+        """Return `factor` times the rate, at most the highest one."""
+        wanted = min(self.highest, rate * factor)
+        return min(self.highest, max(rate + 1.0, float(round(wanted)))) if self.is_whole else rounded(wanted)
+
+    def below(self, rate: float, factor: float) -> float:
+        """Return `factor` times the rate; below `lowest` if there is nothing left to try."""
+        if not self.is_whole:
+            return rounded(rate * factor)
+        return 0.0 if rate <= self.lowest else max(self.lowest, min(rate - 1.0, float(math.floor(rate * factor))))
+
+    def between(self, floor: float, ceiling: float) -> float | None:
+        """Return the geometric middle of two rates; None if there is none between them."""
+        middle = math.sqrt(floor * ceiling)
+        middle = float(round(middle)) if self.is_whole else rounded(middle)
+        return middle if floor < middle < ceiling else None
 
     def takes_s(self, kind: Kind, rate: float) -> float:
         """Return about how long a run takes with everything around it."""
@@ -71,7 +104,11 @@ class Plan:
 
     def is_narrow(self, floor: float, ceiling: float) -> bool:
         """Whether the gap between two rates is the tolerance, but for what rounding the rates makes."""
-        return ceiling / floor - 1.0 <= self.tolerance + _ROUNDING
+        return self.are_neighbors(floor, ceiling) or ceiling / floor - 1.0 <= self.tolerance + _ROUNDING
+
+    def are_neighbors(self, floor: float, ceiling: float) -> bool:
+        """Whether there is no whole number between two of them."""
+        return self.is_whole and ceiling - floor <= 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,16 +219,25 @@ def _bracketing(plan: Plan, standing: _Standing) -> Try | NotFound | None:
             return NotFound("a single query already takes longer than the limit")
         lower = sum(rate < plan.estimate for rate in standing.failed)
         factor = _STEPS_DOWN[min(lower, len(_STEPS_DOWN) - 1)]
-        rate = rounded(standing.ceiling * factor)
-        if rate < plan.estimate * _SMALLEST_PART:
-            return NotFound(f"rates down to {standing.ceiling:g} queries/s failed")
-        return Try(rate, Kind.PROBE, "lower: no rate passed yet")
+        rate = plan.below(standing.ceiling, factor)
+        if rate < plan.lowest:
+            return _none_lower(plan, standing, standing.ceiling)
+        return Try(rate, Kind.PROBE, f"lower: no {plan.noun} passed yet")
     if standing.floor is not None and standing.ceiling is None and standing.floor < plan.highest:
         higher = sum(rate > plan.estimate for rate in standing.held)
         factor = _STEPS_UP[min(higher, len(_STEPS_UP) - 1)]
-        rate = rounded(min(plan.highest, standing.floor * factor))
+        rate = plan.above(standing.floor, factor)
         return Try(rate, Kind.PROBE, "higher: none failed yet") if rate > standing.floor else None
     return None
+
+
+def _none_lower(plan: Plan, standing: _Standing, lowest: float) -> Try | NotFound:
+    """Return what follows when the lowest rate failed: one request at a time may have met other work on the machine."""
+    if not plan.is_whole:
+        return NotFound(f"rates down to {lowest:g} queries/s failed")
+    if standing.count(lowest) == 1:
+        return Try(lowest, Kind.PROBE, _AGAIN)
+    return NotFound("a single request in flight failed")
 
 
 def _probing(plan: Plan, standing: _Standing) -> Try | NotFound | None:
@@ -200,16 +246,16 @@ def _probing(plan: Plan, standing: _Standing) -> Try | NotFound | None:
         return Try(rate, Kind.PROBE, "again: one run passed, one failed")
     ceiling, floor = standing.ceiling, standing.floor
     if ceiling is not None and standing.held and standing.held[-1] > ceiling and standing.count(ceiling) == 1:
-        return Try(ceiling, Kind.PROBE, "again: a higher rate passed")
+        return Try(ceiling, Kind.PROBE, f"again: a higher {plan.noun} passed")
     bracketing = _bracketing(plan, standing)
     if bracketing is not None or ceiling is None or floor is None:
         return bracketing
     is_narrow = plan.is_narrow(floor, ceiling)
     if standing.count(ceiling) == 1 and (is_narrow or standing.held_in_a_row() >= _MAX_IN_A_ROW):
-        return Try(ceiling, Kind.PROBE, "again: one failure may have been other work on the machine")
+        return Try(ceiling, Kind.PROBE, _AGAIN)
     if not is_narrow:
-        middle = rounded(math.sqrt(floor * ceiling))
-        if floor < middle < ceiling:
+        middle = plan.between(floor, ceiling)
+        if middle is not None:
             return Try(middle, Kind.PROBE, f"between {floor:g} (passed) and {ceiling:g} (failed)")
     return None
 
@@ -223,14 +269,14 @@ def _confirming(plan: Plan, standing: _Standing) -> Try | None:
         ceiling = standing.ceiling
         if not failed or ceiling is None or plan.is_narrow(standing.floor, ceiling):
             return None
-        middle = rounded(math.sqrt(standing.floor * ceiling))
-        is_between = standing.floor < middle < ceiling
-        return Try(middle, Kind.CONFIRMATION, "between the confirmed rate and the failed one") if is_between else None
+        middle = plan.between(standing.floor, ceiling)
+        why = f"between the confirmed {plan.noun} and the failed one"
+        return None if middle is None else Try(middle, Kind.CONFIRMATION, why)
     if not failed:
-        return Try(standing.floor or 0.0, Kind.CONFIRMATION, "a longer run at the highest rate that passed")
+        return Try(standing.floor or 0.0, Kind.CONFIRMATION, f"a longer run at the highest {plan.noun} that passed")
     step = min(_WIDEST_STEP_DOWN, plan.tolerance * 2.0 ** (len(failed) - 1))
-    rate = rounded(min(failed) * (1.0 - step))
-    if rate < plan.estimate * _SMALLEST_PART:
+    rate = plan.below(min(failed), 1.0 - step)
+    if rate < plan.lowest:
         return None
     return Try(rate, Kind.CONFIRMATION, "lower: the longer run failed")
 
@@ -281,5 +327,7 @@ def _cut(plan: Plan, by_runs: bool) -> str:
 
 def _whole(plan: Plan, standing: _Standing) -> str:
     if standing.ceiling is None:
-        return "it is the highest rate that there is memory for"
+        return "no higher one is tried" if plan.is_whole else "it is the highest rate that there is memory for"
+    if standing.floor is not None and plan.are_neighbors(standing.floor, standing.ceiling):
+        return "the next higher number failed"
     return f"the next rate that failed is at most {plan.tolerance:.0%} higher"
