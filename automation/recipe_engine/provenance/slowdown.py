@@ -245,8 +245,8 @@ def _corrected(rows: Sequence[Judged], allowed_percent: float) -> list[Judged]:
             why = f"{n} repeats are too few to rule out chance in {counted(len(tested), 'metric')}"
             found.append(one._replace(state="unknown", reason=why))
         else:
-            found.append(_with_doubts(one))
-    return [_with_doubts(one) if one.state == "ok" else one for one in found]
+            found.append(one)
+    return [_with_doubts(one) for one in found]
 
 
 def _is_far(one: Judged, allowed_percent: float) -> bool:
@@ -401,7 +401,12 @@ def headline(rows: Sequence[Judged], allowed_percent: float) -> str:
         reasons = dict.fromkeys(row.reason for row in rows if row.state == "unknown")
         why = f"{counted(unknown, 'metric')} of {len(rows)} cannot be compared: {', '.join(reasons)}"
         return f"{why}. To get a verdict, make both sides with --repeats={_enough(len(rows))} under the same load"
-    return f"B is not slower than A by more than {allowed_percent:g} % ({counted(len(rows), 'metric')})"
+    count = counted(len(rows), "metric")
+    within = sum(row.chance is not None and (row.worse_percent or 0.0) > allowed_percent for row in rows)
+    if within:
+        found = f"{count}, {within} of them with a worse median, within the spread"
+        return f"B is not shown to be slower than A by more than {allowed_percent:g} % ({found})"
+    return f"B is not slower than A by more than {allowed_percent:g} % ({count})"
 
 
 # --- text ---
