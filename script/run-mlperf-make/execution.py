@@ -67,9 +67,7 @@ def refuse_impossible(plan: Plan, access: Access, common: Mapping[str, Any]) -> 
                 raise MakeError(said, hint, code=answer["return"])
 
 
-def _planned(
-    call: RecipeCall, access: Callable[[dict[str, Any]], dict[str, Any]], common: Mapping[str, Any]
-) -> dict[str, Any]:
+def _planned(call: RecipeCall, access: Access, common: Mapping[str, Any]) -> dict[str, Any]:
     """The answer of the plan of a call, which prints nothing; an error is that of the run, whole."""
     with redirect_stdout(io.StringIO()):
         answer = access({**common, **call.inputs, **own_inputs(call, "plan"), "before_run": True, "silent": True})

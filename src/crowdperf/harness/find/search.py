@@ -1,5 +1,5 @@
-"""The rule by which the highest valid Server rate is searched for. Pure: what was tried comes in, the next step goes
-out, so that a search that was killed goes on where it stood.
+"""The rule by which the highest valid Server rate is searched for. Pure: the tries so far come in, the next step goes
+out, so that a killed search goes on at the same place.
 
     1. Try the estimate. Valid: try higher, in growing steps, until a rate fails; else lower, until one holds.
     2. Halve the gap between the highest rate that held and the lowest that failed until it is the tolerance.
