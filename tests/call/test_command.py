@@ -10,6 +10,8 @@ import pytest
 
 from crowdperf.call import command
 
+ROOT = Path(__file__).resolve().parents[2]
+
 RUN = ["run", "script", "--tags=run,mlperf,inference"]
 
 
@@ -57,9 +59,16 @@ def test_help_lists_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["--help"]) == 0
     shown = capsys.readouterr().out
     assert [name for name in command.VERBS if f"\n  {name} " not in shown] == []
-    page = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "command-line.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "command-line.md").read_text(encoding="utf-8")
     table = page.partition("## Installed by pip")[2].partition("\n## ")[0]
-    assert [name for name in command.VERBS if not re.search(rf"`(crowdperf )?{name}\b", table)] == []
+    told = [name for name in command.VERBS if re.search(rf"`(crowdperf )?{name}\b", table)]
+    assert [name for name, verb in command.VERBS.items() if name not in told and is_here(verb)] == []
+
+
+def is_here(verb: command.Verb) -> bool:
+    """Whether the verb's recipe is there: a room that is removed (tools/without_room.py) takes its recipes along."""
+    tags = "".join(verb.words[2:]).removeprefix("--tags=")
+    return verb.words[:1] != ("run",) or (ROOT / "script" / tags.replace(",", "-")).is_dir()
 
 
 @pytest.mark.parametrize(

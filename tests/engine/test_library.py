@@ -1,5 +1,6 @@
 """The packages of a repository (``python: src`` in its cmr.yaml): hooks and scripts of its recipes find their own."""
 
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from recipe_engine.actions.adapter import Home
 from recipe_engine.actions.run import run_action
 from recipe_engine.disk.repos import RepoInfo
 from recipe_engine.rules.errors import HookFailed, MetaError, ScriptFailed
+from recipe_engine.running.shell import package_names
 
 HOOK = """
 from @PACKAGE@ import word
@@ -125,6 +127,13 @@ def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pair:
 def test_of_two_packages_of_one_name_each_hook_and_script_gets_its_own(pair: Pair) -> None:
     for name in ("first", "second", "first", "third", "second"):
         assert pair.run(f"get,{name}") == {"CM_WORDS": f"{name},late-{name}", "CM_IN_SCRIPT": name}
+
+
+def test_a_repository_that_is_gone_by_now_has_no_packages(packed: TemporaryHome) -> None:
+    packages = packed.repo / "src"
+    assert package_names(str(packages)) == {"inhouse"}
+    shutil.rmtree(packages)
+    assert package_names(str(packages)) == set()
 
 
 def test_a_hook_gets_its_own_package_back_after_it_ran_another_recipe(pair: Pair) -> None:

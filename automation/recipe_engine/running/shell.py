@@ -315,9 +315,12 @@ def _is_same(path: str, other: str) -> bool:
 
 
 def package_names(packages: str) -> set[str]:
-    """The names by which what lies in a folder of packages is imported."""
-    with os.scandir(packages) as items:
-        return {item.name.removesuffix(".py") for item in items if item.name.endswith(".py") or item.is_dir()}
+    """The names by which what lies in a folder of packages is imported; none if its repository is gone by now."""
+    try:
+        with os.scandir(packages) as items:
+            return {item.name.removesuffix(".py") for item in items if item.name.endswith(".py") or item.is_dir()}
+    except FileNotFoundError:
+        return set()
 
 
 def _write_private(path: Path, text: str) -> None:

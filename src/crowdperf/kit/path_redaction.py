@@ -18,8 +18,9 @@ _ABSOLUTE = re.compile(r"/(?<![\w:/.<>~)\]+-]/)(?:[^\s/'\"`<>|;,:=()\[\]{}]+/)+[
 """At least two parts, and not after a letter, digit or sign that makes it the rest of another word ("samples/s")."""
 
 _ENTRY = re.compile(r"[0-9a-f]{16}")
-_NO_FILES = ("/v1/", "/v2/", "/api/", "/dev/", "/proc/", "/sys/")
-"""Prefixes of paths that do not identify a machine: those of servers' interfaces, and of the kernel's own files."""
+_NO_FILES = re.compile(r"/(?:v1|v2|api|dev(?!/shm/)|proc|sys)/")
+"""The begin of paths that do not identify a machine: those of servers' interfaces, and of the kernel's own files. Users
+keep files of their own in /dev/shm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ NO_PLACES = KnownFolders({})
 
 
 def _is_file(path: str) -> bool:
-    return not path.startswith(_NO_FILES)
+    return not _NO_FILES.match(path)
 
 
 def honest_text(text: str, places: KnownFolders = NO_PLACES) -> str:
