@@ -45,6 +45,8 @@ class Server(BaseHTTPRequestHandler):
         self.send_response(status)
         if status == 307:
             self.send_header("Location", "https://user:secret@elsewhere.example/v1/models?token=secret")
+        if "/later/" in self.path:
+            self.send_header("Retry-After", "1")
         if kind == "packed":
             self.send_header("Content-Encoding", "gzip")
         self.send_header("Content-Length", str(len(body.encode())))
@@ -83,6 +85,7 @@ def no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     ("path", "model", "variable"),
     [
         ("good/v1", None, None), ("good/v1/", None, None), ("good/v1", "llama", None),
+        ("429/later/v1", None, None), ("503/later/v1", None, None), ("103/v1", None, None),
         ("good/v1", "org/llama-8b", None),
         ("key/v1", None, "THE_KEY"), ("404/v1", "any", None), ("405/v1", "any", None), ("two/v1", "llama", None),
         ("twice/v1", None, None),
@@ -95,8 +98,9 @@ def test_a_good_server_is_passed(root, path, model, variable):
 @pytest.mark.parametrize(
     ("path", "model", "variable", "found", "hint"),
     [
-        ("good", None, None, "does not know this path or model (404)", "Most servers need /v1 at its end: --endpoint="),
-        ("404/v1", None, None, "(404)", "/v1 at its end"),
+        ("good", None, None, "does not know this path or model (404)", "good/v1. If the server has no list of models"),
+        ("404/v1", None, None, "(404)", "path of the URL. If the server has no list of models: --endpoint_model=NAME"),
+        ("429/v1", None, None, "limits the request rate (429)", "wait, or raise the server's limit"),
         ("key/v1", None, None, "requires authentication (401)", "no key was sent"),
         ("403/v1", None, "THE_KEY", "does not allow this key", "the key in THE_KEY was refused"),
         ("500/v1", "m", None, "the server failed (500): no None\\x1b[31mxxx", "check the server's log"),

@@ -149,7 +149,7 @@ def test_connections_are_used_again_and_many_requests_are_in_flight(server: tupl
 OPENING = [
     ("status=401", "the server requires authentication (401)", "--endpoint_key_variable"),
     ("status=403", "the server does not allow this key or address (403)", "--endpoint_key_variable"),
-    ("status=404", "the server does not know this path or model (404)", "/v1 at its end"),
+    ("status=404", "the server does not know this path or model (404)", "--endpoint_model=NAME"),
     ("status=500", "the server failed (500)", "check the server's log"),
     ("redirect", "redirects to http://127.0.0.1:1/v1/models (307), and redirects are not followed", "--endpoint"),
     ("models=x+y", "it serves 2 models: x, y", "--endpoint_model=x"),
@@ -167,7 +167,7 @@ OPENING = [
     ("few=2,tokens=4", "the server reports 6 tokens, its stream has 4", "log"),
     ("bos", "with a prompt of 5 tokens, sent as tokens: the server counts 6", "tokenizer"),
     ("textonly,nochat,bos", "its tokenizer is not the benchmark's", "tokenizer"),
-    ("nochat,nocompletions", "(POST /chat/completions, prompt as chat): the server does not know this path", "/v1"),
+    ("nochat,nocompletions", "(POST /chat/completions, prompt as chat): the server does not know this path", "the URL"),
 ]
 
 
@@ -234,6 +234,19 @@ def test_a_server_that_asks_to_wait_is_asked_again(server: tuple[Stub, str], fol
     assert_right(run(engine, 3), 3)
     assert engine.record()["counts"]["retried"] == 5  # type: ignore[index,call-overload]
     engine.close()
+
+
+def test_a_server_that_asks_to_wait_before_the_run_is_asked_again(server: tuple[Stub, str], folder: Path) -> None:
+    engine = open_engine(asked(f"{server[1]}/status=429,retry_after=0,times=2,after=0/v1", folder))
+    assert_right(run(engine, 3), 3)
+    assert engine.record()["counts"]["retried"] == 0  # type: ignore[index,call-overload]
+    engine.close()
+
+
+def test_a_server_that_asks_to_wait_for_long_before_the_run_is_refused(server: tuple[Stub, str], folder: Path) -> None:
+    with pytest.raises(HarnessError, match="limits the request rate") as caught:
+        open_engine(asked(f"{server[1]}/status=429,retry_after=31/v1", folder))
+    assert caught.value.hint == "wait, or raise the server's limit on requests"
 
 
 def test_a_request_that_waited_longer_than_its_limit_is_not_sent(server: tuple[Stub, str], folder: Path) -> None:

@@ -13,8 +13,8 @@ from crowdperf.call.model_server import ServerProblem, choose_model, error_text
 from crowdperf.call.server_access import Credentials, credentials_of
 from crowdperf.harness.backends.endpoint.address import parse_address
 from crowdperf.harness.backends.endpoint.answers import AnswerError, Collector, ShapedEvents
-from crowdperf.harness.backends.endpoint.conversation import pause_s
 from crowdperf.harness.backends.endpoint.request_body import BodyMaker, Field, Form, fields_of, forms_of, named_in
+from crowdperf.harness.backends.endpoint.retries import pause_s
 from crowdperf.harness.backends.endpoint.settings import in_flight, resolve_client
 from crowdperf.harness.backends.endpoint.token_count import require_text
 from crowdperf.harness.base.errors import ConfigError, HarnessError

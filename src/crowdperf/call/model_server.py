@@ -118,14 +118,17 @@ def packed_words(coding: str | None) -> str:
     return "" if name in ("", "identity") else f"the server packed its answer ({name}), {off}"
 
 
-def refusal_hint(status: int, root: str, variable: str | None, location: str | None = None) -> str:
-    """Return the suggested fix for an error response. root: the URL without its path. variable: has the key. location:
-    of a redirect."""
+def refusal_hint(status: int, url: str, variable: str | None, location: str | None = None) -> str:
+    """Return the suggested fix for an error response. url: of the server. variable: has the key. location: of a
+    redirect."""
+    parts = urlsplit(url)
+    root, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
     if status in (401, 403):
         held = f"the key in {variable} was refused" if variable else "no key was sent"
         return f"{held}: export the key and pass the name of its variable: --endpoint_key_variable=NAME"
     if status == 404:
-        return f"check the path of the URL. Most servers need /v1 at its end: --endpoint={root}/v1"
+        added = "" if path.endswith("/v1") else f". Most servers need /v1 at its end: --endpoint={root}{path}/v1"
+        return f"check the path of the URL{added}. If the server has no list of models: --endpoint_model=NAME"
     if 300 <= status < 400:
         target = urljoin(root, location or "").rstrip("/")
         call = next((one for one in CALLS if target.endswith(one)), "")
@@ -308,12 +311,10 @@ class _Asked:
     def refused(self, call: str, answer: Response) -> ServerProblem:
         """Return the meaning of an answer with another status than 200."""
         status, headers, body = answer
-        parts, location = urlsplit(self.url), headers.get("Location")
+        location = headers.get("Location")
         target = None if location is None else shown_url(location)
         words = refusal_words(status, body_text(body), target)
-        hint = refusal_hint(
-            status, f"{parts.scheme}://{parts.netloc}", self.variable if self.credentials.is_given else None, target
-        )
+        hint = refusal_hint(status, self.url, self.variable if self.credentials.is_given else None, target)
         return self.problem(call, words, hint)
 
 
@@ -341,13 +342,15 @@ def look(
     """Request the models of the server at `url` (up to and with /v1), once per process, and one token by the first of
     `apis` (completions, chat) that it has. hint: the fix for a server that has none of them. Raises ServerProblem for
     every problem that would end any run: no server, another path, no key, an unknown model. A slow server is not a
-    problem."""
+    problem, nor is one that asks to wait: a run asks it again."""
     call = "for the models (GET /models)"
     server = _asked(url, access, call)
     answer = server.answer(call, MODELS)
     if answer is None:
         return
-    status, _, body = answer
+    status, headers, body = answer
+    if _is_to_wait(status, headers):
+        return
     if status in NO_LIST and model is not None:
         name = model
     elif status != http.client.OK:
@@ -366,6 +369,10 @@ def look(
             return
     if apis and answer is not None:
         raise server.problem(call, refusal_words(answer[0], body_text(answer[2]), None), hint)
+
+
+def _is_to_wait(status: int, headers: http.client.HTTPMessage) -> bool:
+    return status in (429, 503) and "Retry-After" in headers
 
 
 def look_for_run(url: str, model: str, access: AccessSettings, benchmark: str, api: str = "") -> None:
@@ -406,6 +413,8 @@ def _answer(url: str, server: _Asked, body: bytes | None, proxy: str | None) -> 
         try:
             connection.request("GET" if body is None else "POST", target, body, headers)
             response = connection.getresponse()
+            if http.client.CONTINUE <= response.status < http.client.OK:  # 103 comes ahead; the run reads what follows
+                raise TimeoutError
             return response.status, response.headers, response.read(_LARGEST_BYTES)
         except TimeoutError:
             raise TimeoutError(_SLOW) from None

@@ -2,8 +2,6 @@
 loop."""
 
 import asyncio
-import email.utils
-import math
 import random
 import time
 from collections import deque
@@ -15,6 +13,7 @@ from crowdperf.harness.backends.endpoint.exchange import Counts, Exchange
 from crowdperf.harness.backends.endpoint.faults import Refused, kind_of, words
 from crowdperf.harness.backends.endpoint.probe import Probed
 from crowdperf.harness.backends.endpoint.request_body import BodyMaker
+from crowdperf.harness.backends.endpoint.retries import is_to_retry, pause_s
 from crowdperf.harness.backends.endpoint.settings import ClientSettings
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.text.engine import SERVER_HINT, Answer, Listener, Request, Tokens
@@ -26,38 +25,6 @@ HOPELESS = 100
 """After so many requests in a row without an answer the server is given up: this project's choice."""
 LATE_S = 0.01
 """A request of a trace that is sent later than this after its time is counted: this project's choice."""
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S, _JITTER = 0.5, 60.0, 0.25
-
-
-def _asked_s(retry_after: str, now_s: float) -> float | None:
-    """Return the seconds of a Retry-After header, or None if it cannot be read."""
-    try:
-        seconds = float(retry_after)
-        return None if math.isnan(seconds) else seconds
-    except ValueError:
-        pass
-    try:
-        return email.utils.parsedate_to_datetime(retry_after).timestamp() - now_s
-    except (TypeError, ValueError, OverflowError):
-        return None
-
-
-def pause_s(retry_after: str | None, tries: int, now_s: float, chance: float = 0.0) -> float:
-    """Return the pause before the next try: the value of Retry-After (seconds or a date), at least 0.5 s. Without a
-    value, or with a time in the past: 0.5 s, doubled each time. At most 60 s, and up to a quarter more by `chance`
-    (0 to 1), so that requests which were refused together are not resent together. now_s: of time.time()."""
-    asked_s = None if retry_after is None else _asked_s(retry_after, now_s)
-    if asked_s is not None and asked_s > 0.0:
-        wait_s = max(asked_s, _FIRST_PAUSE_S)
-    else:
-        wait_s = _FIRST_PAUSE_S * 2.0 ** min(tries, 10)
-    return min(wait_s, _LONGEST_PAUSE_S) * (1.0 + _JITTER * chance)
-
-
-def _is_to_retry(error: BaseException) -> bool:
-    return isinstance(error, Refused) and (
-        error.status == 429 or (error.status == 503 and error.retry_after is not None)
-    )
 
 
 class Conversations:
@@ -178,7 +145,7 @@ class Conversations:
                 return
             except Refused as error:
                 wait_s = pause_s(error.retry_after, tries, time.time(), random.random())
-                if not _is_to_retry(error):
+                if not is_to_retry(error):
                     raise
                 if wait_s >= deadline_s - time.monotonic():
                     sent = (

@@ -54,6 +54,7 @@ from crowdperf.harness.backends.endpoint.request_body import (
     forms_of,
     named_in,
 )
+from crowdperf.harness.backends.endpoint.retries import patiently
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.text.engine import Prompt
 from crowdperf.harness.text.request import Endpoint
@@ -120,7 +121,7 @@ def hint_for(error: BaseException, address: Address, variable: str | None) -> st
             "--scenario=Offline does not need them"
         )
     if isinstance(error, Refused):
-        return refusal_hint(error.status, address.root, variable, error.location)
+        return refusal_hint(error.status, address.url, variable, error.location)
     if isinstance(error, LateAnswer):
         return "the server is slow, or stuck: check its log. --request_timeout_s=SECONDS gives an answer more time"
     if (untrusted := certificate_error(error)) is not None:
@@ -133,7 +134,7 @@ def hint_for(error: BaseException, address: Address, variable: str | None) -> st
 async def _models(client: Client, endpoint: Endpoint) -> list[dict[str, Any]] | None:
     """Return the models that the server lists, or None if it has no list."""
     try:
-        listed = await client.get_json(MODELS, min(_LIST_S, client.timeout_s))
+        listed = await patiently(lambda: client.get_json(MODELS, min(_LIST_S, client.timeout_s)))
     except FAULTS as error:
         if isinstance(error, Refused) and error.status in NO_LIST and endpoint.model is not None:
             return None
@@ -312,6 +313,9 @@ class Prober:
 
     async def _ask(self, form: Form) -> Collector:
         """Return the answer to the prompt, whole and not an error."""
+        return await patiently(lambda: self._answer(form))
+
+    async def _answer(self, form: Form) -> Collector:
         collector = Collector(most_tokens=self._most)
         body = BodyMaker(form).make(self._question.prompt)
         await self._client.ask(
