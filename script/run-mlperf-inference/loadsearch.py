@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crowdperf.call.recipe_calls import PASSED_ON_INPUTS, SCRIPT_AUTOMATION
+from crowdperf.call.recipe_calls import PASSED_ON_INPUTS, Access, RecipeFailed, run_recipe
 from crowdperf.data.given_prompts import parse_slo
 from crowdperf.harness.find.search import HighestRate, Kind, Length, NotFound, Plan, Tried, Try, next_step
 from crowdperf.kit.terminal import aligned
@@ -25,6 +25,7 @@ from crowdperf.kit.whole_file import read_object, write_json
 from crowdperf.logs.answer_metrics import values_of
 from crowdperf.logs.layout import ResultsPaths
 from crowdperf.rules.names import ExecutionMode, Mode, Scenario
+from crowdperf.rules.prompt_settings import OTHER_FILES
 
 from .basis import without_secrets
 from .loads import SCENARIOS, searched
@@ -47,8 +48,6 @@ requests at random moments in a short run is itself off by more. Of two successi
 MAX_TRIES = 20
 HIGHEST_RATE = 1e6
 _HIGHEST_CONCURRENCY = 16384
-_OTHER_FILES = 128
-"""Open files of the client beside its connections, as crowdperf.harness.backends.endpoint.settings has it."""
 _FIRST = "the conservative rate of the harness"
 _QUERIES = 100
 """Of a try. LoadGen's early stopping at the 90th percentile needs 44 without a late one (6.0.17)."""
@@ -98,11 +97,11 @@ class Search:
     load: str
     limits: Mapping[str, float]
     base: Mapping[str, Any]
-    access: Callable[[dict[str, Any]], dict[str, Any]]
+    access: Access
     say: Callable[[str], None]
 
     def attempt(self, number: int, step: Try | None, length: Length) -> Attempt:
-        """Makes a try; without `step` at the rate that the harness chooses. Raises TryFailed."""
+        """Makes a try; without `step` at the rate that the harness chooses. Raises RecipeFailed."""
         run_id, start_s = f"try-{number:02d}", time.monotonic()
         self.say(f"\nTry {number}: {_FIRST if step is None else f'{step.rate:g} {UNITS[self.load]} ({step.why})'}")
         scenario = SCENARIOS[self.load]
@@ -111,19 +110,19 @@ class Search:
         if self.load == "concurrency" and step is not None:
             queries = max(queries, _ROUNDS * int(step.rate))
         seconds = {"min_duration_ms": str(round(length.seconds * 1000)), "min_query_count": str(queries)}
-        call = {**self.base, **load, **seconds, "action": "run", "automation": SCRIPT_AUTOMATION, "tags": QUERY,
-                "quiet": True, "check": "no", "results_dir": str(self.folder), "run_id": run_id}  # fmt: skip
-        answer = self.access(call)
-        if answer["return"]:
-            raise TryFailed({**answer, "error": f"{run_id}: {answer.get('error')}"})
+        call = {**self.base, **load, **seconds, "tags": QUERY, "check": "no", "results_dir": str(self.folder)}
+        try:
+            run_recipe(self.access, {**call, "run_id": run_id})
+        except RecipeFailed as failed:
+            raise RecipeFailed({**failed.answer, "error": f"{run_id}: {failed}"}) from None
         path = ResultsPaths(self.folder, run_id).run(self.model, scenario, Mode.PERFORMANCE).result_json
         result = read_object(path)
         if result is None:
-            raise TryFailed({"return": 1, "error": f"{run_id} left no result: {path} cannot be read"})
+            raise RecipeFailed({"return": 1, "error": f"{run_id} left no result: {path} cannot be read"})
         return self._attempt(run_id, step, result, round(time.monotonic() - start_s, 1))
 
     def _attempt(self, run_id: str, step: Try | None, result: Mapping[str, Any], took_s: float) -> Attempt:
-        """What a result says of its load. Raises TryFailed if it does not say whether the limits were met."""
+        """What a result says of its load. Raises RecipeFailed if it does not say whether the limits were met."""
         text = result.get("text") or {}
         measured = {f"{metric.title} {statistic}": value for metric, statistic, value in values_of(text)}
         metrics = {name: measured[name] for name in _LIMITS if name in measured}
@@ -143,29 +142,21 @@ class Search:
         )
 
     def _beyond(self, run_id: str, wanted: int, metrics: Mapping[str, float], peak: Any) -> tuple[str, ...]:
-        """What is beyond a limit. Raises TryFailed if a metric was not measured, or the load not reached."""
+        """What is beyond a limit. Raises RecipeFailed if a metric was not measured, or the load not reached."""
         if missing := [name for name in _LIMITS if name not in metrics]:
             error = (
                 f"{run_id} measured no {' and no '.join(missing)}: the server has to stream its answers, of two tokens "
                 "or more"
             )
-            raise TryFailed({"return": 1, "error": error})
+            raise RecipeFailed({"return": 1, "error": error})
         if isinstance(peak, int) and peak < wanted:
             error = f"{run_id} had at most {peak:,} of {wanted:,} requests in flight: omit --min_query_count"
-            raise TryFailed({"return": 1, "error": error})
+            raise RecipeFailed({"return": 1, "error": error})
         return tuple(
             f"{name} {metrics[name]:,.4g} ms is beyond the limit of {self.limits[key]:g} ms"
             for name, key in _LIMITS.items()
             if metrics[name] > self.limits[key]
         )
-
-
-class TryFailed(Exception):
-    """A try that did not finish, or does not say whether its load passed. answer: CM's."""
-
-    def __init__(self, answer: dict[str, Any]) -> None:
-        super().__init__(answer["error"])
-        self.answer = answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +175,7 @@ def _highest(limits: Limits) -> float:
     if not limits.is_whole:
         return HIGHEST_RATE
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    most = _HIGHEST_CONCURRENCY if hard == resource.RLIM_INFINITY else hard - _OTHER_FILES
+    most = _HIGHEST_CONCURRENCY if hard == resource.RLIM_INFINITY else hard - OTHER_FILES
     return float(max(1, min(_HIGHEST_CONCURRENCY, most)))
 
 
@@ -211,7 +202,7 @@ def plan_of(limits: Limits, first: Attempt | None = None) -> Plan:
 
 
 def search(work: Search, limits: Limits) -> tuple[list[Attempt], HighestRate | NotFound]:
-    """Makes the tries. Returns them with the end of the search. Raises TryFailed."""
+    """Makes the tries. Returns them with the end of the search. Raises RecipeFailed."""
     start_s = time.monotonic()
     begin = None if limits.start is None else Try(limits.start, Kind.PROBE, "the first one")
     attempts = [work.attempt(1, begin, plan_of(limits).probe)]
@@ -271,7 +262,7 @@ def make(i: dict[str, Any], model: str, folder: Path, say: Callable[[str], None]
     work = Search(folder, model, load, parse_slo(slo) or {}, base, i["automation"].cmind.access, say)
     try:
         attempts, end = search(work, _limits(values, load))
-    except TryFailed as failed:
+    except RecipeFailed as failed:
         return failed.answer
     found = end if isinstance(end, HighestRate) else None
     best = None if found is None else [one for one in attempts if one.is_valid and one.value == found.rate][-1]

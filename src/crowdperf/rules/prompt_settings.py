@@ -20,6 +20,8 @@ from crowdperf.kit.server_address import server_parts
 from crowdperf.rules.backends import BACKENDS
 from crowdperf.rules.benchmarks import RECORDS, model_of
 
+OTHER_FILES = 128
+"""Files that the client of a server has open beside its connections: this project's choice."""
 URL, KEY_VARIABLE, TIMEOUT = "endpoint", "endpoint_key_variable", "request_timeout_s"
 SERVER_KEY = "CM_VLLM_SERVER_PYTHON"
 """The env key of what starts the server, for backends that start one; set by the recipe that installs it."""

@@ -2,13 +2,13 @@
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION
+from crowdperf.call.recipe_calls import Access, RecipeFailed, run_recipe
 from crowdperf.fronts.nvidia.effective import NS_PER_MS, EffectiveConfig
 from crowdperf.fronts.nvidia.fields import CPU, FIELDS, Value
 from crowdperf.fronts.nvidia.registry import ADD, Measured
@@ -109,7 +109,7 @@ def _match(machine: Machine) -> tuple[known_systems.Match, MachineFacts, str]:
     return match, facts, gpus[0].compute_capability if gpus else ""
 
 
-def measured_by(access: Callable[[dict[str, Any]], dict[str, Any]], source: str) -> Measured:
+def measured_by(access: Access, source: str) -> Measured:
     """Return what looks up the measured targets of a configuration by CM's function `access`, each file once.
 
     source: "real", "synthetic" or "tiny", as they are kept. It raises StoreError.
@@ -117,10 +117,11 @@ def measured_by(access: Callable[[dict[str, Any]], dict[str, Any]], source: str)
 
     @cache
     def content(device: str, backend: str, run_config: str) -> Mapping[str, Any]:
-        own = {"action": "run", "automation": SCRIPT_AUTOMATION, "quiet": True, "silent": True, "tags": SUT_CONFIGS}
-        answer = access({**own, "device": device, "backend": backend, "run_config": run_config})
-        if answer["return"] > 0:
-            raise StoreError(str(answer.get("error", "")))
+        asked = {"tags": SUT_CONFIGS, "device": device, "backend": backend, "run_config": run_config}
+        try:
+            answer = run_recipe(access, {**asked, "silent": True})
+        except RecipeFailed as error:
+            raise StoreError(str(error)) from error
         found: Mapping[str, Any] = next(iter(answer["new_state"]["CM_SUT_CONFIG"].values()))
         return found
 

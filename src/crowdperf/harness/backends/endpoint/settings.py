@@ -8,6 +8,7 @@ from crowdperf.harness.base.errors import ConfigError, HarnessError
 from crowdperf.harness.text.request import TextRequest
 from crowdperf.kit.records import Problem
 from crowdperf.logs.run_log import Json
+from crowdperf.rules.prompt_settings import OTHER_FILES
 
 MAX_IN_FLIGHT = 1024
 """Default number of requests at once: this project's choice. Servers queue those that they cannot work on."""
@@ -15,7 +16,6 @@ TIMEOUT_S = 900.0
 """Default time limit of a request: this project's choice, with a full queue at a slow server."""
 STALL_S = 120.0
 """The longest silence in the middle of an answer: this project's choice."""
-_OTHER_FILES = 128
 _MIN_LEFT_OPEN = 16
 MIN_IN_FLIGHT = 64
 """If the limit of open files allows fewer requests at once than this, the run would measure the limit and not the
@@ -57,9 +57,9 @@ def in_flight(given: int | None, open_files: int) -> tuple[int, str, tuple[str, 
     """Return the number of requests that may be in flight, its origin, and notes on it. open_files: the limit of
     this process. Raises HarnessError if the limit allows fewer than were given, or so few that the limit would be
     measured."""
-    possible = open_files - _OTHER_FILES
+    possible = open_files - OTHER_FILES
     wanted = given or MAX_IN_FLIGHT
-    remedy = f"raise the limit: ulimit -n {wanted + _OTHER_FILES}"
+    remedy = f"raise the limit: ulimit -n {wanted + OTHER_FILES}"
     if given is not None and wanted > possible:
         lower = f", or use --max_in_flight={possible}" if possible > 0 else ""
         raise HarnessError(
@@ -112,7 +112,7 @@ def resolve_client(text: TextRequest, is_one_at_a_time: bool = False) -> ClientS
     return ClientSettings(
         max_in_flight=max_in_flight,
         client_processes=count,
-        most_left_open=min(max_in_flight, max(_MIN_LEFT_OPEN, open_files - _OTHER_FILES - max_in_flight)),
+        most_left_open=min(max_in_flight, max(_MIN_LEFT_OPEN, open_files - OTHER_FILES - max_in_flight)),
         timeout_s=timeout_s,
         stall_s=min(STALL_S, timeout_s),
         origins={
