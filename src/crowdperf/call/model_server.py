@@ -141,6 +141,11 @@ def refusal_hint(status: int, url: str, variable: str | None, location: str | No
     return f"{waited}check the server's log"
 
 
+def asks_to_wait(status: int, retry_after: str | None) -> bool:
+    """Return whether the same request may be answered later. retry_after: the header of the response."""
+    return status == 429 or (status == 503 and retry_after is not None)
+
+
 def listed_models(content: Any) -> list[dict[str, Any]]:
     """Return the models in the answer to GET /models. Raises ServerProblem for any other content."""
     entries = content.get("data") if isinstance(content, dict) else None
@@ -349,7 +354,8 @@ def look(
     if answer is None:
         return
     status, headers, body = answer
-    if _is_to_wait(status, headers):
+    retry_after = headers.get("Retry-After")
+    if retry_after is not None and asks_to_wait(status, retry_after):
         return
     if status in NO_LIST and model is not None:
         name = model
@@ -369,10 +375,6 @@ def look(
             return
     if apis and answer is not None:
         raise server.problem(call, refusal_words(answer[0], body_text(answer[2]), None), hint)
-
-
-def _is_to_wait(status: int, headers: http.client.HTTPMessage) -> bool:
-    return status in (429, 503) and "Retry-After" in headers
 
 
 def look_for_run(url: str, model: str, access: AccessSettings, benchmark: str, api: str = "") -> None:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from crowdperf.call.model_server import asks_to_wait
 from crowdperf.harness.backends.endpoint.faults import Refused
 
 _Found = TypeVar("_Found")
@@ -44,9 +45,7 @@ def pause_s(retry_after: str | None, tries: int, now_s: float, chance: float = 0
 
 def is_to_retry(error: BaseException) -> bool:
     """Return whether the server asked to wait."""
-    return isinstance(error, Refused) and (
-        error.status == 429 or (error.status == 503 and error.retry_after is not None)
-    )
+    return isinstance(error, Refused) and asks_to_wait(error.status, error.retry_after)
 
 
 async def patiently(ask: Callable[[], Awaitable[_Found]]) -> _Found:
