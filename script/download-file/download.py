@@ -182,7 +182,7 @@ def _attempt(
 
 
 def _unconnected(error: BaseException, url: str) -> str:
-    """In the words of the system why there was no connection; empty for another error, and on the way to a proxy."""
+    """The system's reason why there was no connection; empty for another error, and on the way to a proxy."""
     below: BaseException | None = getattr(error.args[0] if error.args else None, "reason", None)
     if type(below).__name__ not in ("NameResolutionError", "NewConnectionError"):
         return ""

@@ -27,14 +27,8 @@ def hint_of(values, error) -> str:
         "source": values["source"] or "",
     }
     asked = {name: text for name, text in {**given, **error.changed}.items() if text and text != asking.ALL}
-    words = [
-        "cm",
-        "run",
-        "script",
-        "--tags=run,mlperf,compliance",
-        *(f"--{name}={text}" for name, text in asked.items()),
-    ]
-    return f"hint: {shlex.join(words)}"
+    flags = [f"--{name}={text}" for name, text in asked.items()]
+    return f"hint: cm run script --tags=run,mlperf,compliance {shlex.join(flags)}"
 
 
 def read_work(i) -> tuple[str, tuple[making.Step, ...]]:
