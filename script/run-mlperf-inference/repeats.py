@@ -4,10 +4,15 @@ other inputs that run in turn with its own (`--baseline_with`).
 Each repeat is a call of its own in a folder `repeat-<n>` of the call's folder. Those with other inputs are in a folder
 next to it, whose name ends with `-baseline`. The engine judges: medians and spread of all repeats against those of the
 baseline (`cm diff script A B --max_slowdown`).
+
+Instances, threads and batch size are searched once: all repeats use the shape of the first one, and both sides use the
+same where its conditions are the same (model file, backend, cores, inputs). Each search picks among layouts whose
+speeds are near, by measurements that scatter: anew in each repeat that widens the spread, anew for each side it is a
+difference that repeats cannot tell from a slowdown.
 """
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -17,7 +22,7 @@ from crowdperf.kit.html_page import Html, bullets, copyable, document, table, te
 from crowdperf.kit.numbers import quantity, spread_percent
 from crowdperf.kit.path_redaction import HOME, RESULT, KnownFolders, honest
 from crowdperf.kit.terminal import aligned
-from crowdperf.kit.whole_file import write_json, write_whole
+from crowdperf.kit.whole_file import copy_whole, write_json, write_whole
 
 from .basis import without_secrets
 from .loads import searched
@@ -29,6 +34,8 @@ OWN = ("repeats", "baseline", "baseline_with", "max_slowdown", "junit", "markdow
 """Inputs of the whole call, which its repeats do not get."""
 _PLACES = ("resume", "results_dir", "run_id")
 SUMMARY, PAGE = "repeats.json", "results.html"
+SHAPE = "shape.json"
+"""In the folder of a scenario: the shape that the harness found. It ignores one that was found for other conditions."""
 DEFAULT_SLOWDOWN = "5%"
 
 
@@ -105,10 +112,23 @@ def calls(i: Mapping[str, Any], folder: Path) -> Iterator[tuple[str, dict[str, A
             yield f"repeat {number} of {count}{words}", call
 
 
+def share_shapes(sources: Sequence[Path], folder: Path) -> None:
+    """Copies the shapes that earlier results found to the folder of a new result, unless it has its own. Of several
+    sources the first one counts."""
+    for source in sources:
+        for path in sorted(source.rglob(SHAPE)):
+            place = folder.joinpath(*path.parts[-3:])
+            if not place.exists():
+                copy_whole(path, place)
+
+
 def make(i: dict[str, Any], folder: Path, say: Callable[[str], None]) -> dict[str, Any]:
     """Makes the repeats one by one and prints their medians. The first failure ends it."""
     count, state, inputs = i["values"]["repeats"], dict[str, Any](), dict[str, Any]()
+    other = Path(i["values"]["baseline"] or _baseline_folder(folder))
     for words, call in calls(i, folder):
+        own = Path(call["results_dir"])
+        share_shapes((own / "repeat-1", other if own == folder else folder), own / call["run_id"])
         say(f"\n{words.capitalize()}: {Path(call['results_dir']) / call['run_id']}")
         answer = i["automation"].cmind.access({**call, "action": "run", "automation": SCRIPT_AUTOMATION})
         if answer["return"]:
@@ -177,6 +197,7 @@ def judge(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Prints the engine's verdict on the results in a folder. `return`: 0, 1 if it is slower, 2 if that is unknown,
     with `error`."""
     from recipe_engine.provenance.diff import diff_action  # only a hook's process has the engine
+    from recipe_engine.provenance.slowdown import EXIT_CODES
     from recipe_engine.rules.errors import RecipeError
 
     asked = {"artifact": str(values["baseline"] or _baseline_folder(folder)), "artifacts": [str(folder)], "out": "con",
@@ -186,4 +207,6 @@ def judge(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         return {"return": diff_action(asked)["return"]}
     except RecipeError as error:
         words = ("cm", "diff", "script", asked["artifact"], str(folder), f"--max_slowdown={asked['max_slowdown']}")
-        return {"return": error.code, "error": f"{error.message}\nhint: compare them again: {shlex.join(words)}"}
+        again = f"compare them again: {shlex.join(words)}"
+        is_slower = error.code == EXIT_CODES["slower"] and values["baseline"]
+        return {"return": error.code, "error": f"{error.message}\nhint: {error.hint if is_slower else again}"}

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from made_records import row
-from recipe_engine.provenance import slowdown
+from recipe_engine.provenance import slowdown, slowdown_text
 from recipe_engine.provenance.diff import diff_action
 from recipe_engine.provenance.record import Quantity, ResultRecord, Slowing, parse_record, sealed
 from recipe_engine.provenance.slowdown import Judged, chance_of, judge, judge_all, verdict
@@ -121,10 +121,26 @@ def test_what_slowed_a_side_down_speaks_against_one_verdict_only(
 
 def test_a_worse_median_within_the_spread_is_not_called_no_slowdown() -> None:
     rows = [judge("one", "speed", [quantities([100.0, 60.0, 90.0]), quantities([80.0, 99.0, 50.0])], 5.0)]
-    assert slowdown.headline(rows, 5.0) == (
+    assert slowdown_text.headline(rows, 5.0) == (
         "B is not shown to be slower than A by more than 5 % (1 metric, 1 of them with a worse median, "
         "within the spread)"
     )
+
+
+def test_what_cannot_be_proven_is_measured_again_with_twice_the_repeats() -> None:
+    before, after = [100.0, 140, 60, 120, 80, 100], [57.0, 85, 56, 66, 43, 99]
+    rows = [judged(before, after)]
+    assert slowdown_text.headline(rows, 5.0) == (
+        "1 metric of 1 cannot be judged: far worse than 5 %, but the spread of the repeats is too wide to prove it. "
+        "To get a verdict, make both sides with --repeats=12 on a quieter machine"
+    )
+    ((case,),) = (ElementTree.fromstring(slowdown_text.junit(rows)),)
+    assert case.find("error") is not None and case.find("failure") is None
+    assert "inconclusive" in slowdown_text.markdown(rows, 5.0)
+    rows = [judged(before * 5, [one * 1.6 for one in after] * 5)]
+    assert rows[0].state == "ok"
+    many = [rows[0]._replace(state="unknown", reason=slowdown.UNPROVEN.format(5.0))]
+    assert slowdown_text.headline(many, 5.0).endswith("longer runs (--min_duration_ms), or on a quieter machine")
 
 
 def test_a_busy_machine_compared_with_itself_is_the_same_on_one_list_and_never_slower() -> None:
@@ -287,7 +303,7 @@ def test_metrics_and_scores_of_repeats_are_judged(tmp_path: Path, base: Path) ->
         ({"accuracy acc": 98.9}, 0, ""),
         ({"accuracy acc": 97.0}, 1, "accuracy acc"),
         ({"accuracy passed": True}, 0, ""),
-        ({"valid": False}, 2, "cannot be compared"),
+        ({"valid": False}, 2, "cannot be judged"),
     ],
 )
 def test_a_lost_score_is_worse_and_an_invalid_run_cannot_be_compared(
@@ -386,7 +402,7 @@ def test_a_missing_result_or_metric_cannot_be_told(tmp_path: Path, base: Path) -
     assert answer(base, other)["return"] == 2
     assert answer(base, other)["metrics"][0]["reason"] == "missing in B"
     assert answer(base, other)["error"].endswith("make both sides with --repeats=5 under the same load")
-    assert [slowdown._enough(metrics) for metrics in (1, 8, 28)] == [5, 6, 7]
+    assert [slowdown.fewest_repeats(metrics) for metrics in (1, 8, 28)] == [5, 6, 7]
     other = write(tmp_path / "c", *(outcome(100, None) for _ in range(3)))
     found = answer(base, other)
     assert found["return"] == 2

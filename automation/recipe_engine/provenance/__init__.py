@@ -2,5 +2,5 @@
 
 In order, each module imports only earlier ones and earlier packages:
 
-lockfile, lock, record, compare, slowdown, diff, reproduce.
+lockfile, lock, record, compare, slowdown, slowdown_text, diff, reproduce.
 """

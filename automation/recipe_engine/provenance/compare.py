@@ -364,11 +364,11 @@ def show_lines(i: Mapping[str, Any], lines: Iterable[str]) -> None:
 
 
 def failed(
-    i: Mapping[str, Any], error: str, answer: Mapping[str, Any], code: int = RequestError.code
+    i: Mapping[str, Any], error: str, answer: Mapping[str, Any], code: int = RequestError.code, hint: str = ""
 ) -> dict[str, Any]:
     """The whole answer with an error, for programs. On a console the rest was printed: raises RequestError."""
     if i.get("out") == "con":
-        shown = RequestError(printable(error), hint="--out=json gives every difference in full")
+        shown = RequestError(printable(error), hint=hint or "--out=json gives every difference in full")
         shown.code = code
         raise shown
     return {"return": code, "error": error, **answer}

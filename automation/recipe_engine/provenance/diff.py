@@ -4,6 +4,7 @@ A difference is printed once for all results that have it. What explains little 
 another difference, or was measured by the run) is counted, and printed with ``-v``.
 """
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,17 +29,8 @@ from .compare import (
     value_text,
 )
 from .record import ResultRecord, find_results, user_path
-from .slowdown import (
-    EXIT_CODES,
-    common_start,
-    headline,
-    judge_all,
-    junit,
-    markdown,
-    repeats_by_name,
-    table_lines,
-    verdict,
-)
+from .slowdown import EXIT_CODES, judge_all, repeats_by_name, verdict
+from .slowdown_text import common_start, headline, junit, markdown, table_lines
 
 BY_USER = "user"
 """The origin of a setting that was given; others were defaults, or measured."""
@@ -97,9 +89,18 @@ def _slowdown(i: Mapping[str, Any], words: Sequence[str]) -> dict[str, Any]:
             write_text(user_path(str(given)), text)
     answer = {"verdict": state, "max_slowdown_percent": allowed, "metrics": plain([row._asdict() for row in rows])}
     if state != "ok":
-        return failed(i, words_of_all, answer, EXIT_CODES[state])
+        return failed(i, words_of_all, answer, EXIT_CODES[state], _wanted(words) if state == "slower" else "")
     show_lines(i, [words_of_all])
     return {"return": 0, **answer}
+
+
+def _wanted(words: Sequence[str]) -> str:
+    """The command for a new baseline after a wanted slowdown, empty unless both sides are separate folders."""
+    first, second = (user_path(word).absolute() for word in words)
+    if not (first.is_dir() and second.is_dir()) or first.is_relative_to(second) or second.is_relative_to(first):
+        return ""
+    old, new = (shlex.quote(str(_place(word))) for word in words)
+    return f"if that is wanted, make B the new baseline: rm -rf -- {old} && cp -r -- {new} {old}"
 
 
 def _results_of(word: str) -> list[ResultRecord]:

@@ -6,6 +6,10 @@ one-sided test of Mann and Whitney (Annals of Mathematical Statistics 18, 1947),
 number of metrics by Holm's method (Scandinavian Journal of Statistics 6, 1979). With fewer, a difference counts only
 beyond the spread that the results themselves recorded. Without one the answer is unknown.
 
+A median far beyond the limit (`far_percent`) without proof is unknown, not "no slowdown", unless the same test calls it
+plain chance (`PLAIN_CHANCE`). Equal sides on a quiet machine are ok because their medians are near, on a noisy one
+mostly because of that test.
+
 The causes of slower results (other programs, heat) speak against one verdict only: if A was slowed down more, B may be
 slower than it seems, but never faster. With repeats, those that make one side busier than the other are left out, while
 3 of each side remain.
@@ -14,13 +18,11 @@ slower than it seems, but never faster. With repeats, those that make one side b
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from statistics import fmean, median
 from typing import Any, Literal, NamedTuple
-from xml.sax.saxutils import escape, quoteattr
 
-from ..documents.console_text import table
 from ..rules.amounts import counted
-from ..rules.errors import printable
 from .record import Quantity, ResultRecord
 
 MIN_REPEATS, MAX_REPEATS = 3, 30
@@ -33,6 +35,12 @@ FAR_SPREADS = 3.0
 project's choice). Two sweeps of the same server with 3 repeats, on a machine at 95 % load, had four metrics of 28 with
 all of B worse than all of A by more than 5 %, at up to 2.4 times. A real slowdown of 30 % was at 2 to 16 times
 (2026-11-28)."""
+FAR_TIMES, FAR_POINTS, MUCH_POINTS = 2.0, 5.0, 35.0
+"""A worse median without proof is ok up to twice the allowed percent (at least 5 percentage points more), and above
+only as plain chance. With 35 percentage points more it is never ok (this project's choice)."""
+PLAIN_CHANCE = 0.2
+"""The lowest probability of plain chance, for all metrics together by Bonferroni's correction (this project's choice).
+tests/engine/test_slowdown_rates.py counts the verdicts on equal and unequal sides."""
 MAX_LEVEL_DIFFERENCE_PERCENT = 5.0
 """Percentage points between the means of a cause on both sides, up to which they count as alike (this project's
 choice, as in interference.py of crowdperf)."""
@@ -43,8 +51,8 @@ MAX_SCORE_LOSS_PERCENT = 1.0
 
 _DIGEST = re.compile(r"-[0-9a-f]{8}(?=/)")
 State = Literal["ok", "slower", "unknown"]
+UNPROVEN = "far worse than {:g} %, but the spread of the repeats is too wide to prove it"
 EXIT_CODES: Mapping[State, int] = {"ok": 0, "slower": 1, "unknown": 2}
-WORDS: Mapping[State, str] = {"ok": "ok", "slower": "WORSE", "unknown": "inconclusive"}
 
 
 class Judged(NamedTuple):
@@ -70,17 +78,29 @@ class Judged(NamedTuple):
         return f"{self.metric}, {self.unit}" if self.unit else self.metric
 
 
+@lru_cache(maxsize=64)
+def _ways(ranks: tuple[int, ...], chosen: int) -> Mapping[int, int]:
+    """The sums of so many of the ranks, each with its number of ways."""
+    ways: list[dict[int, int]] = [{0: 1}, *({} for _ in range(chosen))]
+    for rank in ranks:
+        for taken in range(chosen, 0, -1):
+            for total, count in ways[taken - 1].items():
+                ways[taken][total + rank] = ways[taken].get(total + rank, 0) + count
+    return ways[-1]
+
+
 def chance_of(before: Sequence[float], after: Sequence[float]) -> float:
     """The probability that ranks as high as those of `after`, or higher, come by chance; values: more is worse."""
     pooled = sorted((*before, *after))
     doubled = {value: 2 * pooled.index(value) + pooled.count(value) + 1 for value in pooled}  # midrank times two
-    ways: list[dict[int, int]] = [{0: 1}, *({} for _ in after)]
-    for value in pooled:
-        for taken in range(len(after), 0, -1):
-            for total, count in ways[taken - 1].items():
-                ways[taken][total + doubled[value]] = ways[taken].get(total + doubled[value], 0) + count
+    ways = _ways(tuple(doubled[value] for value in pooled), len(after))
     observed = sum(doubled[value] for value in after)
-    return sum(count for total, count in ways[-1].items() if total >= observed) / math.comb(len(pooled), len(after))
+    return sum(count for total, count in ways.items() if total >= observed) / math.comb(len(pooled), len(after))
+
+
+def far_percent(allowed_percent: float) -> float:
+    """The highest percent of a worse median without proof that is ok in any case."""
+    return max(FAR_TIMES * allowed_percent, allowed_percent + FAR_POINTS)
 
 
 def _worse_percent(before: float, after: float, is_more_better: bool) -> float | None:
@@ -231,7 +251,7 @@ def _corrected(rows: Sequence[Judged], allowed_percent: float) -> list[Judged]:
     refused, doubtful = set[int](), set[int]()
     for place, one in enumerate(tested):
         limit = CHANCE / (len(tested) - place)
-        lowest = 1 / math.comb(len(one.before) + len(one.after), len(one.after))
+        lowest = _lowest_chance(one)
         if refused or (one.chance or 0.0) > max(limit, lowest):
             refused.add(id(one))
         elif lowest > limit and not _is_far(one, allowed_percent):
@@ -239,7 +259,7 @@ def _corrected(rows: Sequence[Judged], allowed_percent: float) -> list[Judged]:
     found = []
     for one in rows:
         if one.state == "slower" and id(one) in refused:
-            found.append(one._replace(state="ok", reason="within the spread of the repeats"))
+            found.append(_without_proof(one, allowed_percent, len(tested)))
         elif one.state == "slower" and id(one) in doubtful:
             n = min(len(one.before), len(one.after))
             why = f"{n} repeats are too few to rule out chance in {counted(len(tested), 'metric')}"
@@ -247,6 +267,21 @@ def _corrected(rows: Sequence[Judged], allowed_percent: float) -> list[Judged]:
         else:
             found.append(one)
     return [_with_doubts(one) for one in found]
+
+
+def _lowest_chance(one: Judged) -> float:
+    """The chance if all values of B are worse than all of A."""
+    return 1 / math.comb(len(one.before) + len(one.after), len(one.after))
+
+
+def _without_proof(one: Judged, allowed_percent: float, metrics: int) -> Judged:
+    """The verdict on a worse median beyond the limit that chance may explain."""
+    worse, chance = one.worse_percent or 0.0, one.chance or 0.0
+    is_plain_chance = chance > max(PLAIN_CHANCE / metrics, _lowest_chance(one))
+    is_much = worse > allowed_percent + MUCH_POINTS
+    if worse <= far_percent(allowed_percent) or (is_plain_chance and not is_much):
+        return one._replace(state="ok", reason="within the spread of the repeats")
+    return one._replace(state="unknown", reason=UNPROVEN.format(allowed_percent))
 
 
 def _is_far(one: Judged, allowed_percent: float) -> bool:
@@ -385,108 +420,7 @@ def verdict(rows: Iterable[Judged]) -> State:
     return next((state for state in ("slower", "unknown") if state in states), "ok")
 
 
-def _enough(metrics: int) -> int:
+def fewest_repeats(metrics: int) -> int:
     """The lowest number of repeats of each side that can reach CHANCE among so many metrics."""
     counts = range(MIN_REPEATS, MAX_REPEATS)
     return next((n for n in counts if 1 / math.comb(2 * n, n) <= CHANCE / metrics), MAX_REPEATS)
-
-
-def headline(rows: Sequence[Judged], allowed_percent: float) -> str:
-    """One sentence for the end of a log and the title of a comment."""
-    worse = [row for row in rows if row.state == "slower"]
-    unknown = sum(row.state == "unknown" for row in rows)
-    if worse:
-        return f"B is worse than A by more than {allowed_percent:g} %: {_by_result(worse)}"
-    if unknown:
-        reasons = dict.fromkeys(row.reason for row in rows if row.state == "unknown")
-        why = f"{counted(unknown, 'metric')} of {len(rows)} cannot be compared: {', '.join(reasons)}"
-        return f"{why}. To get a verdict, make both sides with --repeats={_enough(len(rows))} under the same load"
-    count = counted(len(rows), "metric")
-    within = sum(row.chance is not None and (row.worse_percent or 0.0) > allowed_percent for row in rows)
-    if within:
-        found = f"{count}, {within} of them with a worse median, within the spread"
-        return f"B is not shown to be slower than A by more than {allowed_percent:g} % ({found})"
-    return f"B is not slower than A by more than {allowed_percent:g} % ({count})"
-
-
-# --- text ---
-
-
-def _middle(values: Sequence[float]) -> str:
-    """The median, with the range of several."""
-    if not values:
-        return "-"
-    if isinstance(values[0], bool):
-        return "yes" if all(values) else "no"
-    spread = (max(values) - min(values)) / 2 / abs(median(values)) * 100 if len(values) > 1 and median(values) else 0.0
-    text = f"{median(values):,.6g}"
-    return f"{text} ±{spread:,.{0 if spread >= 10 else 1}f} % (n={len(values)})" if len(values) > 1 else text
-
-
-def _cells(row: Judged) -> tuple[str, str, str, str, str, str]:
-    change = "" if row.worse_percent is None else f"{-row.worse_percent if row.worse_percent else 0.0:+.1f} %"
-    return row.name, row.title, _middle(row.before), _middle(row.after), change, WORDS[row.state]
-
-
-_TITLES = ("result", "metric", "A", "B", "better by", "verdict")
-
-
-def table_lines(rows: Sequence[Judged], width: int) -> Iterator[str]:
-    """A row for each metric, medians with half the range of repeats in percent, and the reasons below."""
-    common = common_start([row.name for row in rows])
-    cells = [(name[len(common) :], *others) for name, *others in map(_cells, rows)]
-    yield from [f"{common.strip()}:"] if common else []
-    yield from table([_TITLES, *cells], width, rights=(2, 3, 4), flexible=0)
-    yield from reason_lines(rows)
-
-
-def common_start(names: Sequence[str]) -> str:
-    """The common start of several names, up to a slash, a space or an equals sign, empty for one name."""
-    first, last = min(names, default=""), max(names, default="")
-    pairs = enumerate(zip(first, last))  # noqa: B905
-    same = first[: next((at for at, (one, other) in pairs if one != other), len(first))] if first != last else ""
-    return same[: max(map(same.rfind, "/ =")) + 1]
-
-
-def reason_lines(rows: Iterable[Judged]) -> Iterator[str]:
-    """A line for each reason of a verdict, with the metrics that have it."""
-    found: dict[tuple[str, str], list[Judged]] = {}
-    for row in rows:
-        if row.reason:
-            found.setdefault((WORDS[row.state], row.reason), []).append(row)
-    yield from (f"{word}: {reason}: {_by_result(same)}" for (word, reason), same in found.items())
-
-
-def _by_result(rows: Iterable[Judged]) -> str:
-    """The metrics of each result, with its name once."""
-    found: dict[str, list[str]] = {}
-    for row in rows:
-        found.setdefault(row.name, []).append(row.metric)
-    return "; ".join(f"{name} {', '.join(dict.fromkeys(metrics))}" for name, metrics in found.items())
-
-
-def markdown(rows: Sequence[Judged], allowed_percent: float) -> str:
-    """A comment for a pull request."""
-
-    def line(cells: Iterable[str]) -> str:
-        return f"| {' | '.join(printable(cell).replace('|', chr(92) + '|') for cell in cells)} |"
-
-    head = [f"**{printable(headline(rows, allowed_percent))}**", "", line(_TITLES), "|---|---|--:|--:|--:|---|"]
-    return "\n".join([*head, *(line(_cells(row)) for row in rows), "", *map(printable, reason_lines(rows))]) + "\n"
-
-
-def junit(rows: Sequence[Judged]) -> str:
-    """JUnit's XML: a test case for each metric, a failure if it is worse, an error if that is unknown."""
-    failures, errors = (sum(row.state == state for row in rows) for state in ("slower", "unknown"))
-    lines = [
-        '<?xml version="1.0" encoding="UTF-8"?>',
-        f'<testsuite name="crowdperf diff" tests="{len(rows)}" failures="{failures}" errors="{errors}">',
-    ]
-    for row in rows:
-        case = f"<testcase classname={quoteattr(printable(row.name))} name={quoteattr(printable(row.title))}"
-        cells = _cells(row)
-        text = escape(printable(f"A {cells[2]}, B {cells[3]}, better by {cells[4]}"))
-        kind = {"slower": "failure", "unknown": "error"}.get(row.state, "system-out")
-        reason = "" if row.state == "ok" else f" message={quoteattr(printable(row.reason))}"
-        lines.append(f"{case}><{kind}{reason}>{text}</{kind}></testcase>")
-    return "\n".join([*lines, "</testsuite>"]) + "\n"
