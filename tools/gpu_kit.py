@@ -17,6 +17,7 @@ only. Not run on hardware.
 import argparse
 import json
 import os
+import shlex
 import signal
 import statistics
 import subprocess
@@ -26,6 +27,7 @@ import time
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,8 @@ PASS, FAIL, SKIP = "PASS", "FAIL", "SKIP"
 NETWORKS = {"resnet50": "resnet50", "bert": "bert-99"}
 """Architectures, and the benchmark that each is run as."""
 NEEDS_GPU = "needs a GPU"
+NEEDED = {"torch": "torch", "numpy": "numpy", "safetensors": "safetensors", "mlperf_loadgen": "mlcommons-loadgen"}
+"""Modules that the steps import, and the packages that have them."""
 LARGEST_CODE = 125
 """Exit codes from 126 on are a shell's own."""
 
@@ -241,10 +245,32 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
     return given
 
 
+def missing_packages(out: Path, wheel: Path | None) -> list[str]:
+    """The packages that this Python lacks. LoadGen may be in the folder, or a wheel."""
+    path = [str(out / "lib"), *sys.path]
+    wanted = {module: package for module, package in NEEDED.items() if wheel is None or module != "mlperf_loadgen"}
+    return [package for module, package in wanted.items() if PathFinder.find_spec(module, path) is None]
+
+
+def require_packages(out: Path, wheel: Path | None, words: Sequence[str]) -> None:
+    """End the program with the commands for the right Python, if this one lacks packages."""
+    if missing := missing_packages(out, wheel):
+        again = shlex.join(["kit-python/bin/python", sys.argv[0], *words])
+        print(
+            f"gpu_kit.py: error: {sys.executable} has no {', '.join(missing)}. Use the Python that has torch for your "
+            "GPU, such as that of NVIDIA's PyTorch containers (LoadGen: --wheel), or make one:\n"
+            f"  python3 -m venv kit-python && kit-python/bin/pip install {' '.join(NEEDED.values())} nvidia-ml-py\n"
+            f"  {again}",
+            file=sys.stderr,
+        )
+        raise SystemExit(2)
+
+
 def main(words: Sequence[str] | None = None) -> int:
     """Command line entry; the exit code is the number of FAILs."""
     given = parse(words)
     out, started_s = given.out.resolve(), time.monotonic()
+    require_packages(out, given.wheel, sys.argv[1:] if words is None else words)
     for name in ("lib", "steps", "logs"):
         (out / name).mkdir(parents=True, exist_ok=True)
     if given.wheel is not None:
