@@ -85,15 +85,17 @@ def former_folder(config: matrix.Config, inputs: dict) -> tuple[dict | None, Res
 
 
 def require_baseline(i, specs: tuple[matrix.RunSpec, ...]) -> None:
-    """Refuses a baseline or a limit that cannot be used, before anything runs. Raises matrix.ConfigError."""
-    if i["values"]["baseline_with"]:
-        from . import repeats
+    """Refuses a baseline, a limit or a report that cannot be used, before anything runs. Raises matrix.ConfigError."""
+    values = i["values"]
+    if not values["baseline_with"] and values["baseline"] is None:
+        return
+    from . import repeats
 
-        repeats.other_inputs(i["values"], i["meta"]["input_mapping"])
-    if i["values"]["baseline"] is not None:
-        from . import repeats
-
-        repeats.require_baseline(i["values"], specs)
+    repeats.require_verdict(values)
+    if values["baseline_with"]:
+        repeats.other_inputs(values, i["meta"]["input_mapping"])
+    if values["baseline"] is not None:
+        repeats.require_baseline(values, specs)
 
 
 def surroundings(i, config: matrix.Config) -> "sessionfile.Surroundings":
@@ -172,6 +174,10 @@ def preprocess(i):
 
         answer = repeats.make(i, paths.folder, print)
     else:
+        if i["values"]["baseline"]:
+            from . import repeats
+
+            repeats.share_shapes([Path(i["values"]["baseline"])], paths.folder)
         answer = one_call(i, config, paths, settings, is_new=former is None)
     return with_verdict(i, answer, paths.folder)
 

@@ -11,6 +11,7 @@ speeds are near, by measurements that scatter: anew in each repeat that widens t
 difference that repeats cannot tell from a slowdown.
 """
 
+import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -33,6 +34,8 @@ from .record import QUERY
 OWN = ("repeats", "baseline", "baseline_with", "max_slowdown", "junit", "markdown")
 """Inputs of the whole call, which its repeats do not get."""
 _PLACES = ("resume", "results_dir", "run_id")
+REPORTS = ("junit", "markdown")
+"""Files for the verdicts."""
 SUMMARY, PAGE = "repeats.json", "results.html"
 SHAPE = "shape.json"
 """In the folder of a scenario: the shape that the harness found. It ignores one that was found for other conditions."""
@@ -45,19 +48,12 @@ def record_name(spec: RunSpec) -> str:
 
 
 def require_baseline(values: Mapping[str, Any], specs: tuple[RunSpec, ...]) -> None:
-    """Refuses a baseline or a limit that cannot be used, before anything runs. Raises ConfigError."""
+    """Refuses a baseline that cannot be used, before anything runs. Raises ConfigError."""
     folder = values["baseline"]
-    from recipe_engine.provenance.compare import parse_tolerance  # only a hook's process has the engine
-    from recipe_engine.provenance.record import find_results
+    from recipe_engine.provenance.record import find_results  # only a hook's process has the engine
     from recipe_engine.provenance.slowdown import without_digest
     from recipe_engine.rules.errors import RecipeError
 
-    try:
-        parse_tolerance(values["max_slowdown"], "max_slowdown")
-    except RecipeError as error:
-        raise ConfigError(
-            [f"--max_slowdown: found {values['max_slowdown']!r}; allowed: a number of percent"]
-        ) from error
     try:
         names = {without_digest(one.name): one.name for one in find_results(folder)}
     except RecipeError as error:
@@ -66,6 +62,26 @@ def require_baseline(values: Mapping[str, Any], specs: tuple[RunSpec, ...]) -> N
     if not names.keys() & wanted:
         found = f"found {', '.join(sorted(names.values()))}, this run has {', '.join(sorted(wanted))}"
         raise ConfigError([f"--baseline: {folder} has no result of the same name: {found}"])
+
+
+def require_verdict(values: Mapping[str, Any]) -> None:
+    """Refuses a limit, or a file for the verdicts, that cannot be used, before anything runs. Raises ConfigError."""
+    from recipe_engine.provenance.compare import parse_tolerance  # only a hook's process has the engine
+    from recipe_engine.rules.errors import RecipeError
+
+    problems = []
+    try:
+        parse_tolerance(values["max_slowdown"], "max_slowdown")
+    except RecipeError:
+        problems.append(f"--max_slowdown: found {values['max_slowdown']!r}; allowed: a number of percent")
+    given = {name: Path(values[name]) for name in REPORTS if values[name]}
+    for name, path in given.items():
+        if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+            problems.append(f"--{name}: found {str(path)!r}; allowed: a file in an existing folder that you can write")
+    if len(set(given.values())) < len(given):
+        problems.append(f"--{' and --'.join(given)}: found the same file twice; allowed: two files")
+    if problems:
+        raise ConfigError(problems)
 
 
 def other_inputs(values: Mapping[str, Any], mapping: Mapping[str, str]) -> dict[str, str]:
@@ -202,7 +218,7 @@ def judge(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
     asked = {"artifact": str(values["baseline"] or _baseline_folder(folder)), "artifacts": [str(folder)], "out": "con",
              "max_slowdown": values["max_slowdown"] or DEFAULT_SLOWDOWN}  # fmt: skip
-    asked |= {name: str(values[name]) for name in ("junit", "markdown") if values[name]}
+    asked |= {name: str(values[name]) for name in REPORTS if values[name]}
     try:
         return {"return": diff_action(asked)["return"]}
     except RecipeError as error:

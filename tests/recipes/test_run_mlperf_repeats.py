@@ -152,6 +152,27 @@ def test_a_baseline_that_cannot_be_used_is_refused_before_anything_runs(
     assert cm.calls == [] and not (tmp_path / "results").exists()
 
 
+@pytest.mark.parametrize("hook", ["plan", "preprocess"])
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        ({"JUNIT": "none/j.xml"}, "--junit: found "),
+        ({"MARKDOWN": "base"}, "base'; allowed: a file in an existing folder that you can write"),
+        ({"MARKDOWN": "m", "JUNIT": "m"}, "--junit and --markdown: found the same file twice"),
+        ({"MAX_SLOWDOWN": "-5"}, "-5'; allowed: a number of percent"),
+    ],
+)
+def test_a_limit_or_a_file_for_the_verdicts_that_cannot_be_used_is_refused_before_anything_runs(
+    call, tmp_path, baseline, hook, names, words
+):
+    given = {f"CM_MLPERF_RUN_{name}": str(tmp_path / value) for name, value in names.items()}
+    cm = Repeats()
+    for side in ({"CM_MLPERF_RUN_BASELINE": str(baseline)}, OTHER):
+        answer, _ = call(cm, hook, **given, **side)
+        assert answer["return"] == 1 and words in answer["error"], answer
+    assert cm.calls == [] and not (tmp_path / "results").exists()
+
+
 def test_a_plan_has_the_runs_of_all_repeats(call):
     one, three = (call(Repeats(), "plan", CM_MLPERF_RUN_REPEATS=count)[0]["runs"] for count in ("1", "3"))
     assert len(three) == 3 * len(one)
