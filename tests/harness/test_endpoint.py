@@ -50,6 +50,8 @@ from crowdperf.rules.record import Sampling
         ("split,tokens=5", {}, ("completions", "tokens"), "token ids of the server"),
         ("once", {}, ("completions", "tokens"), "token ids of the server"),
         ("filter,ping", {}, ("completions", "tokens"), "token ids of the server"),
+        ("ping,type=text/plain", {}, ("completions", "tokens"), "token ids of the server"),
+        ("split,tokens=5,type=application/json", {}, ("completions", "tokens"), "token ids of the server"),
         ("nomodels", {"model": MODEL}, ("completions", "tokens"), "token ids of the server"),
         ("models=a+b", {"model": "b"}, ("completions", "tokens"), "token ids of the server"),
     ],
@@ -311,6 +313,7 @@ def test_what_is_only_doubtful_is_noted(
         ("random", "gave two different answers to the same prompt"), ("cached", "--no-enable-prefix-caching"),
         ("max_model_len=64", "accepts 64 tokens of prompt and answer (max_model_len), the longest may need 112"),
         ("nodone", r"end without data: [DONE]"),
+        ("type=text/plain", "sends its streams as text/plain instead of text/event-stream"),
     ]:  # fmt: skip
         engine = open_engine(asked(f"{server[1]}/{behaviour}/v1", folder))
         notes = engine.record()["notes"]

@@ -11,7 +11,9 @@ text well and stops in the middle of the third. Flags and numbers, by comma:
     few=N         says that it made N tokens more than came      many=N   sends N tokens more than asked for
     start         adds a start token to texts, where it is not told not to
     whole, nostream   answers whole whatever is asked for; refuses to stream; nousage: then without counts
+    warm          takes no temperature but its own
     always        streams whatever is asked for
+    type=T        streams of another content type
     split         every byte of a stream apart  bos        counts one more token in the prompt
     max_model_len=N   the length that it takes
     random        never answers the same        cached     says that it took the prompt from a cache
@@ -236,6 +238,8 @@ class Stub:
             return 400, "streaming is not supported by this deployment"
         if ask.body.get("stream_options") and not ask.body.get("stream"):
             return 400, "stream_options needs stream to be true"
+        if ask.is_set("warm") and "temperature" in ask.body:
+            return 400, "Unsupported value: 'temperature' does not support 0.0 with this model."
         unknown = sorted(set(ask.body) - _KNOWN)
         if unknown and ask.is_set("strict"):
             return 400, f"Extra inputs are not permitted: {unknown[0]}"
@@ -273,8 +277,9 @@ class _Answer:
             self._whole()
             return True
         coding = "Content-Encoding: gzip\r\n" if ask.is_set("gzip") else ""
+        kind = ask.flags.get("type", "text/event-stream")
         ask.writer.write(
-            f"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n{coding}Transfer-Encoding: chunked\r\n\r\n".encode()
+            f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\n{coding}Transfer-Encoding: chunked\r\n\r\n".encode()
         )
         special: dict[str, Callable[[], Awaitable[None]]] = {"gzip": self._bomb, "line": self._line}
         for name, send in special.items():

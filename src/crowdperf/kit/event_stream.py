@@ -22,6 +22,14 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _PLAIN_NAMES = (b"", b"message")
 
 
+_FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
+
+
+def begins_events(body: bytes) -> bool:
+    """Return whether a body begins as a stream of events does, whatever its type: with a field or a comment."""
+    return body.removeprefix(_BYTE_ORDER_MARK).lstrip(b"\r\n").startswith(_FIELDS)
+
+
 class StreamError(Exception):
     """The rest of a stream cannot be read. The text gives the reason."""
 

@@ -23,7 +23,7 @@ from crowdperf.harness.backends.endpoint.connection import Connection
 from crowdperf.harness.backends.endpoint.connections import Pool
 from crowdperf.harness.backends.endpoint.faults import CutOff, NotStreamed, Refused, Unfit
 from crowdperf.harness.backends.endpoint.response_reader import Head
-from crowdperf.kit.event_stream import DONE, EventStream
+from crowdperf.kit.event_stream import DONE, EventStream, begins_events
 
 try:
     import orjson
@@ -38,7 +38,7 @@ _BYTES_BESIDE = 2 << 20
 """The most of a stream: 8 KiB for each token asked for, and 2 MiB: this project's choice."""
 
 
-_STREAM, _WHOLE = "text/event-stream", "application/json"
+STREAM, _WHOLE = "text/event-stream", "application/json"
 
 
 def parsed(data: bytes) -> Any:
@@ -114,6 +114,7 @@ class Arrival:
         self._client, self.flight, self._call, self._most_bytes = client, flight, call, most_bytes
         self._body = bytearray()
         self._shaped: ShapedEvents | None = None
+        self._may_be_events = False
 
     def begin(self, head: Head) -> None:
         """Look at the head."""
@@ -124,11 +125,22 @@ class Arrival:
         if head.status != 200:
             self._most_bytes = _LARGEST_ERROR_BYTES
         elif call is not None and call.is_streamed:
-            if head.header("content-type") == _STREAM:
-                self._shaped = ShapedEvents(parsed)
-                self.stream = EventStream(call.most_bytes, self._shaped.read)
+            self._may_be_events = True
+            if head.header("content-type") == STREAM:
+                self._read_events(call)
             else:
                 self._most_bytes = _LARGEST_ERROR_BYTES
+
+    def _read_events(self, call: Call) -> EventStream:
+        """Read the body as events."""
+        self._shaped = ShapedEvents(parsed)
+        self.stream = EventStream(call.most_bytes, self._shaped.read)
+        return self.stream
+
+    @property
+    def content_type(self) -> str:
+        """The type of the response for a message."""
+        return one_line(self.head.header("content-type") if self.head else "") or "no content type"
 
     @property
     def is_steady(self) -> bool:
@@ -143,7 +155,13 @@ class Arrival:
             self._take_events(self.stream.feed(body))
             return
         self._body += body
-        if len(self._body) > self._most_bytes:
+        if self._may_be_events and self._call is not None and begins_events(bytes(self._body[:64])):
+            stream, begun = self._read_events(self._call), bytes(self._body)
+            self._body.clear()
+            self._client.stream_type = self.content_type
+            self.flight.heard(at_s)
+            self._take_events(stream.feed(begun))
+        elif len(self._body) > self._most_bytes:
             if self.head is not None and self.head.status == 200:
                 raise Unfit(f"the server answered with more than {self._most_bytes:,} bytes")
             self._finish()  # enough of an error
@@ -234,6 +252,7 @@ class Client:
         self.in_flight: set[Flight] = set()
         self.resent = 0
         self.ignored_events = 0
+        self.stream_type = STREAM  # of the latest stream of another type
         self.pool = Pool(address, min(CONNECT_S, timeout_s), most_open)
         self._base_path = urlsplit(address.url).path
         self._watch: asyncio.Task[None] | None = None
@@ -349,16 +368,16 @@ class Client:
             await self._ask(call, needs_new=True)
 
     async def _ask(self, call: Call, needs_new: bool = False) -> None:
-        head = self._head("POST", call.path, _STREAM if call.is_streamed else _WHOLE)
+        head = self._head("POST", call.path, STREAM if call.is_streamed else _WHOLE)
         with self.flight(call.timeout_s) as flight:
             arrival = Arrival(self, flight, call.most_bytes, call)
             body = await self._sent(head, call.body, arrival, needs_new)
         if not call.is_streamed:
             _take_whole(body, call)
         elif arrival.stream is None and arrival.head is not None:
-            kind = one_line(arrival.head.header("content-type")) or "no type"
             raise NotStreamed(
-                f"the server answered with {kind} instead of a stream of events: {error_text(_text(body))}"
+                f"the server answered with {arrival.content_type} instead of a stream of events ({STREAM}): "
+                f"{error_text(_text(body))}"
             )
 
     @staticmethod

@@ -28,6 +28,7 @@ from crowdperf.harness.backends.endpoint.client_fleet import READY_S, ClientFlee
 from crowdperf.harness.backends.endpoint.client_process import SetUp
 from crowdperf.harness.backends.endpoint.conversation import Conversations
 from crowdperf.harness.backends.endpoint.probe import Probed, Prober, Question, default_prompt
+from crowdperf.harness.backends.endpoint.request_body import TEMPERATURE
 from crowdperf.harness.backends.endpoint.settings import ClientSettings, resolve_client
 from crowdperf.harness.backends.endpoint.stream_loop import new_loop
 from crowdperf.harness.base.errors import ConfigError, HarnessError
@@ -177,6 +178,8 @@ class EndpointEngine:
         sampling: dict[str, Json] = {
             one.name: {"value": one.value, "origin": "benchmark", "accepted": accepted} for one, accepted in settings
         }
+        if any(one.name == TEMPERATURE for one in probed.refused):
+            sampling[TEMPERATURE] = {"value": None, "origin": "the server's default", "accepted": False}
         sampling[probed.form.limit] = {"value": probed.form.max_tokens, "origin": "benchmark", "accepted": True}
         address = self._client.address
         return {

@@ -33,7 +33,7 @@ from crowdperf.harness.backends.endpoint.checks import (
     repeat_notes,
     require_counter,
 )
-from crowdperf.harness.backends.endpoint.client import Call, Client
+from crowdperf.harness.backends.endpoint.client import STREAM, Call, Client
 from crowdperf.harness.backends.endpoint.exchange import Reading
 from crowdperf.harness.backends.endpoint.faults import (
     FAULTS,
@@ -46,6 +46,7 @@ from crowdperf.harness.backends.endpoint.faults import (
 from crowdperf.harness.backends.endpoint.request_body import (
     CHAT,
     PATHS,
+    TEMPERATURE,
     TEXT,
     BodyMaker,
     Field,
@@ -67,13 +68,16 @@ TOKENS_OF_A_PROBE = 8
 LONGEST_PROBE_S = 300.0
 _LIST_S = 30.0
 NOT_STREAMED = "the server does not stream: only whole answers were measured, without first-token times"
+OWN_TEMPERATURE = "the server refuses a temperature: answers were drawn at its default, so their texts and lengths vary"
+OTHER_TYPE = "the server sends its streams as {} instead of " + STREAM + ": they were recognized by their first line"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """The input of a probe. vocabulary: None if the model's folder has no tokenizer. longest_prompt: in tokens.
     needs_first: whether first tokens are measured. Otherwise whole answers suffice if the server cannot stream.
-    is_server_believed: the server counts tokens without a tokenizer. is_streamed: streams are preferred to whole
+    is_server_believed: the prompts are the user's own or generated: the server counts tokens without a tokenizer, and
+    may choose its temperature. is_streamed: streams are preferred to whole
     answers even so.
     """
 
@@ -85,6 +89,10 @@ class Question:
     needs_first: bool = True
     is_server_believed: bool = False
     is_streamed: bool = False
+
+    def fields(self, form: str) -> tuple[Field, ...]:
+        """Return the fields of requests in a form."""
+        return fields_of(self.sampling, form, is_own=self.is_server_believed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,16 +183,18 @@ class Prober:
         if question.sampling.keeps_special:
             check_special(first, question.vocabulary)
         notes += [] if form.is_streamed else [NOT_STREAMED]
+        if self._client.stream_type != STREAM:
+            notes.append(OTHER_TYPE.format(self._client.stream_type))
         used, again = await self._whole(form, first, names) or (form, await self._again(form))
         shown = first if used is form else again
-        notes += repeat_notes(first, again, question.sampling)
         notes += answer_notes(shown, self._most, used.is_streamed)
         card = next((one for one in entries or () if one["id"] == model), {})
         notes += length_notes(card.get("max_model_len"), question.longest_prompt + question.sampling.max_tokens)
         whole = replace(used, max_tokens=question.sampling.max_tokens)
         taken = {one.name for one in used.sent_fields}
-        wanted = replace(used, fields=fields_of(question.sampling, used.prompt)).sent_fields
+        wanted = replace(used, fields=question.fields(used.prompt)).sent_fields
         refused = tuple(one for one in wanted if one.name not in taken)
+        notes += [OWN_TEMPERATURE] if TEMPERATURE not in taken else repeat_notes(first, again, question.sampling)
         return Probed(
             form=whole,
             refused=refused,
@@ -206,7 +216,7 @@ class Prober:
             )
         error: BaseException | None = None
         for kind in forms:
-            fields = fields_of(self._question.sampling, kind)
+            fields = self._question.fields(kind)
             form = Form(prompt=kind, model=model, fields=fields, max_tokens=self._most)
             try:
                 return await self._with_start_token(*await self._streamed_or_whole(form))

@@ -19,7 +19,7 @@ except ImportError:  # the same bytes, made slower
     orjson = None
 
 TOKENS, TEXT, CHAT = "tokens", "text", "chat"
-STREAM_OPTIONS = "stream_options"
+STREAM_OPTIONS, TEMPERATURE = "stream_options", "temperature"
 PATHS = {TOKENS: "/completions", TEXT: "/completions", CHAT: "/chat/completions"}
 
 
@@ -32,8 +32,9 @@ class Field:
     is_needed: bool = False
 
 
-def fields_of(sampling: Sampling, form: str) -> tuple[Field, ...]:
-    """Return the fields of a request besides model, prompt and stream.
+def fields_of(sampling: Sampling, form: str, *, is_own: bool = False) -> tuple[Field, ...]:
+    """Return the fields of a request besides model, prompt and stream. is_own: of the user's own or generated prompts,
+    whose answers may be drawn at the server's own temperature: no rule requires another.
 
     If the likeliest token is selected (temperature 0), fields that only change the draw are sent, but not needed.
     cache_prompt: llama.cpp would otherwise reuse keys and values of the slot's last prompt, which the rules forbid
@@ -41,7 +42,7 @@ def fields_of(sampling: Sampling, form: str) -> tuple[Field, ...]:
     """
     draws = sampling.temperature > 0
     found = [
-        Field("temperature", sampling.temperature, is_needed=True),
+        Field(TEMPERATURE, sampling.temperature, is_needed=not is_own),
         Field("top_p", sampling.top_p, is_needed=draws and sampling.top_p < 1),
         Field(STREAM_OPTIONS, {"include_usage": True}),
         Field("min_tokens", sampling.min_tokens, is_needed=sampling.min_tokens > 1),
