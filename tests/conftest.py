@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import engine_package  # noqa: F401 - the engine is importable from here on
 import pytest
@@ -38,9 +39,7 @@ os.environ.pop("PYTHONUNBUFFERED", None)  # it hides errors of what is printed l
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--full", action="store_true", help="also run the slow checks")
-    parser.addoption(
-        "--costs", type=Path, help="write the processor seconds of each test file into this JSON file (-n0)"
-    )
+    parser.addoption("--costs", type=Path, help="add the processor seconds of each test file to this JSON file")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -118,12 +117,25 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Writes what was counted, beside what the file says of other test files (see tools/changed_tests.py)."""
+    """Adds what was counted to the file (see tools/changed_tests.py); a worker of pytest-xdist leaves it to the process
+    that started it.
+    """
+    costs = session.config.stash.get(_COSTS, {})
     place: Path | None = session.config.getoption("--costs")
-    if place:
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["costs"] = costs
+    elif place:
         known = json.loads(place.read_text(encoding="utf-8")) if place.is_file() else {}
-        counted = {file: round(cost_s, 1) for file, cost_s in session.config.stash.get(_COSTS, {}).items()}
-        place.write_text(json.dumps(known | counted, indent=0, sort_keys=True) + "\n", encoding="utf-8")
+        rounded = {file: round(known.get(file, 0.0) + cost_s, 1) for file, cost_s in costs.items()}
+        place.write_text(json.dumps(known | rounded, indent=0, sort_keys=True) + "\n", encoding="utf-8")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Takes over what a worker counted; one that crashed has counted nothing."""
+    costs = node.config.stash.setdefault(_COSTS, {})
+    for file, cost_s in getattr(node, "workeroutput", {}).get("costs", {}).items():
+        costs[file] = costs.get(file, 0.0) + cost_s
 
 
 @pytest.fixture(scope="module")
