@@ -87,6 +87,7 @@ lines() { sed -n "s/^$1 //p" <<<"$answer"; }
 answer="$("$bin/python" tools/changed_tests.py rooms)"
 mapfile -t numpy_rooms < <(lines room) # those that stand on numpy, torch and LoadGen
 mapfile -t harness_tests < <(lines folder)
+mapfile -t harness_files < <(lines file)
 if [ "${#chosen[@]}" -gt 0 ]; then
   answer="$("$bin/python" tools/changed_tests.py "${chosen[@]}")"
   if [ "$answer" != everything ]; then
@@ -142,7 +143,6 @@ if [ -f "$without_torch" ]; then
 fi
 
 say "tests that need numpy, onnxruntime and LoadGen: the harness, and what recipes run with them"
-mapfile -t with_harness < <(grep -l harness_libraries tests/recipes/test_*.py)
 export CROWDPERF_REQUIRE_HARNESS=1
 mapfile -t alone < <(grep -lr 'mark\.alone' "${harness_tests[@]}")
 harness=("$CHECKOUT/$harness_env/bin/python" -m pytest)
@@ -152,7 +152,7 @@ if [ ! -f "$without_torch" ]; then # beside tests that need not be alone
   "$CHECKOUT/$harness_env/bin/mypy" "${numpy_rooms[@]/#/-pcrowdperf.}" &
   checking=$!
 fi
-part "${harness[@]}" "${harness_tests[@]}" "${with_harness[@]}" -m "not alone" "${workers[@]}"
+part "${harness[@]}" "${harness_tests[@]}" "${harness_files[@]}" -m "not alone" "${workers[@]}"
 if [ -n "${checking:-}" ]; then wait "$checking"; fi
 unset CROWDPERF_REQUIRE_HARNESS
 if [ "${#full[@]}" -gt 0 ]; then

@@ -5,8 +5,8 @@
     .venv-test/bin/python tools/changed_tests.py rooms
 
 Standard output has a line for each thing to run: ``harness FILE`` and ``plain FILE`` for the two environments, ``mypy
-PACKAGE``, or ``everything`` alone. For ``rooms``: ``room NAME`` and ``folder FOLDER`` of the harness's environment.
-What was found and what is left out, with the reason, is told on standard error.
+PACKAGE``, or ``everything`` alone. For ``rooms``: ``room NAME``, ``folder FOLDER`` and, in other folders, ``file FILE``
+of the harness's environment. What was found and what is left out, with the reason, is told on standard error.
 
 A test reaches what it imports (inside functions, too), modules, files of tools/ and paths of the checkout that its
 strings name, and the recipes that it names by alias or tags; a recipe's own code is followed to the rooms that it
@@ -29,8 +29,8 @@ from syntax import walk
 
 ROOT = Path(__file__).resolve().parents[1]
 COSTS = "tests/costs.json"
-"""Processor seconds of each test file, user and system with those of the processes it waits for; made by
-``pytest -n0 --costs=tests/costs.json``, which replaces what it measures."""
+"""Processor seconds of each test file, user and system with those of the processes it waits for; written by
+``./test.sh --costs=FILE``, all in one run, so that they are on one scale."""
 
 UNKNOWN_COST_S = 5.0
 UNKNOWN_WALK_COST_S = 60.0
@@ -63,6 +63,7 @@ AREAS = ("engine", "recipes", "gate", "harness", "store", "docs")
 
 _WORD = re.compile(r"[a-z0-9_]+(?:-[a-z0-9_]+)*")
 _TAGS = re.compile(r"[a-z0-9_.+-]+(?:,[a-z0-9_.+-]+)+")
+_NEEDS_HARNESS = re.compile(r"^from harness_libraries import", re.MULTILINE)
 _MODULE = re.compile(r"\b(?:crowdperf|recipe_engine)(?:\.\w+)+")
 
 
@@ -124,10 +125,8 @@ def cost_of(test: str, costs: Mapping[str, float]) -> float:
 
 
 def environment(path: str, text: str) -> str:
-    """The environment that test.sh runs a test file in."""
-    if area(path) in HARNESS_TESTS:
-        return "harness"
-    return "harness" if path.startswith("tests/recipes/") and "harness_libraries" in text else "plain"
+    """The environment that test.sh runs a test file in; those of other folders than the harness's are run in both."""
+    return "harness" if area(path) in HARNESS_TESTS or _NEEDS_HARNESS.search(text) else "plain"
 
 
 @dataclass(frozen=True)
@@ -463,9 +462,11 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--checkout", type=Path, default=ROOT)
     asked = parser.parse_args(words)
     if asked.which == "rooms":
-        print(
-            "\n".join([*(f"room {name}" for name in WITH_NUMPY), *(f"folder tests/{name}" for name in HARNESS_TESTS)])
-        )
+        house = read_house(asked.checkout)
+        in_harness = (test for test in house.tests if environment(test, house.texts[test]) == "harness")
+        print(*(f"room {name}" for name in WITH_NUMPY), sep="\n")
+        print(*(f"folder tests/{name}" for name in HARNESS_TESTS), sep="\n")
+        print(*(f"file {test}" for test in in_harness if area(test) not in HARNESS_TESTS), sep="\n")
         return 0
     costs = read_costs(asked.checkout)
     if asked.which == "quick":

@@ -178,3 +178,13 @@ def test_it_prints_a_completion_that_knows_the_recipes_of_the_checkout(called: C
     refused = called("./cm completion tcsh")
     assert refused.returncode == 1
     assert "write: ./cm completion bash|zsh|fish" in refused.stderr
+
+
+def test_the_python_files_of_the_users_folder_are_not_those_of_crowdperf(tmp_path: Path) -> None:
+    for name in ("json", "queue", "random", "yaml"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('a file of the user ran')\n", encoding="utf-8")
+    environment = {**os.environ, "HOME": str(tmp_path / "home"), "CM_REPOS": str(tmp_path / "cm")}
+    environment["PYTHONPATH"] = str(ROOT / "src")
+    program = [sys.executable, str(ROOT / "src" / "crowdperf" / "call" / "command.py"), "--version"]
+    done = subprocess.run(program, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout[:10], done.stderr) == (0, "crowdperf ", "")

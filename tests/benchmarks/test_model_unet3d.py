@@ -17,7 +17,6 @@ from made_sets import make_set
 
 from crowdperf.benchmarks.unet3d import model as unet3d
 from crowdperf.benchmarks.unet3d import network as architecture
-from crowdperf.harness.base import checkpoints
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.base.model_facts import ModelFacts, read_model_facts
 from crowdperf.harness.datasets import kits19
@@ -355,8 +354,6 @@ def test_gzip_members_of_the_real_files_are_what_the_size_check_reads(tmp_path):
 
 
 def test_the_published_checkpoints_form_is_taken_over(tmp_path):
-    if "best_model_state_dict" not in checkpoints._WRAPPERS:
-        pytest.skip("crowdperf/harness/base/checkpoints.py does not know the key of the KiTS19 checkpoint yet")
     made = ModelRequest(architecture="unet3d", config="tiny", framework="pytorch", output_dir=tmp_path, seed=3)
     state = build_modules(made)["model"].state_dict()
     torch.save({"epoch": 1, "best_model_state_dict": state}, tmp_path / "checkpoint.pth")

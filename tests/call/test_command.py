@@ -1,9 +1,6 @@
 """The command crowdperf: its words become those of cm, and what it does not know is refused with what it knows."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -91,14 +88,3 @@ def test_state_is_in_cms_home_or_in_xdg_folders(given: dict[str, str], expected:
 
 def test_the_repository_of_a_checkout_is_the_checkout(tmp_path: Path) -> None:
     assert command.repository(tmp_path) == Path(__file__).resolve().parents[2]
-
-
-def test_the_python_files_of_the_users_folder_are_not_the_commands(tmp_path: Path) -> None:
-    pytest.importorskip("cmind")  # the environment with numpy has none
-    for name in ("json", "queue", "random", "yaml"):
-        (tmp_path / f"{name}.py").write_text("raise SystemExit('a file of the user ran')\n", encoding="utf-8")
-    environment = {**os.environ, "HOME": str(tmp_path / "home"), "CM_REPOS": str(tmp_path / "cm")}
-    program = [sys.executable, str(Path(command.__file__).resolve()), "--version"]
-    environment["PYTHONPATH"] = str(Path(command.__file__).resolve().parents[2])
-    done = subprocess.run(program, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
-    assert (done.returncode, done.stdout[:10], done.stderr) == (0, "crowdperf ", "")

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from harness_libraries import need
 
 from crowdperf.curves.tokens import TokenizerError, counter_of
 
@@ -20,14 +21,14 @@ def tokenizer(tmp_path: Path) -> Path:
 
 
 def test_words_of_a_word_tokenizer_are_counted_without_special_tokens(tokenizer: Path):
-    pytest.importorskip("tokenizers", reason="the package tokenizers is not here")
+    need("tokenizers")
     count = counter_of(tokenizer)
     assert count is not None
     assert [count(text) for text in ("red house", " a red, red house", "")] == [2, 5, 0]
 
 
 def test_a_broken_tokenizer_is_named(tokenizer: Path):
-    pytest.importorskip("tokenizers", reason="the package tokenizers is not here")
+    need("tokenizers")
     (tokenizer / "tokenizer.json").write_text("{}")
     with pytest.raises(TokenizerError, match=r"tokenizer\.json: "):
         counter_of(tokenizer)

@@ -12,6 +12,7 @@ from typing import Any
 
 import harness_support
 import pytest
+from harness_libraries import need
 
 harness_support.need("numpy")
 
@@ -204,7 +205,7 @@ def test_without_nvml_nothing_is_near_and_nothing_is_said(monkeypatch, capsys) -
 
 
 def test_what_an_instance_allocates_is_touched_first_near_its_gpu(monkeypatch) -> None:
-    pytest.importorskip("mlperf_loadgen")
+    need("mlperf_loadgen")
     from crowdperf.harness.runner import components
 
     told: list[tuple[str, object]] = []

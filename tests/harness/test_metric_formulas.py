@@ -10,12 +10,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from harness_libraries import need
 
 from crowdperf.harness.metrics import formulas, formulatext
 from crowdperf.harness.metrics.formulas import FormulaChecker
 from crowdperf.harness.metrics.graders import Grade, grade_formula
 
-pytest.importorskip("sympy")
+need("sympy")
 RIGHT, WRONG, OPEN = Grade.RIGHT, Grade.WRONG, Grade.OPEN
 
 PAIRS = [

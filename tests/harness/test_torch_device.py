@@ -495,7 +495,7 @@ class Machine:
 
     def __init__(self, request_of, monkeypatch, memory: int = 9, device: str = "cuda") -> None:
         """memory: how many instances it has room for at once."""
-        pytest.importorskip("mlperf_loadgen")
+        need("mlperf_loadgen")
         from crowdperf.harness.runner import components, run
 
         monkeypatch.setattr(components, "near_gpus", lambda gpus, instances: ())

@@ -7,11 +7,13 @@ import pytest
 import yaml
 from recipe_loader import input_values, load_module, load_recipe, recipe_meta
 
+from crowdperf.harness.runner import user_conf
+from crowdperf.rules.names import ExecutionMode, Mode, Scenario
+
 recipe = load_recipe("generate-mlperf-inference-user-conf")
 inputs = load_module("generate-mlperf-inference-user-conf", "inputs")
 conf_plan = load_module("generate-mlperf-inference-user-conf", "conf_plan")
 
-from crowdperf.rules.names import ExecutionMode, Mode, Scenario  # noqa: E402 - importable from here on
 
 META = recipe_meta("generate-mlperf-inference-user-conf")
 
@@ -142,7 +144,6 @@ def test_a_bad_call_is_refused_and_writes_nothing(call, tmp_path, env, words):
 
 
 def test_the_lines_are_ones_that_the_harness_reads(call):
-    userconf = pytest.importorskip("crowdperf.harness.runner.user_conf", reason="the harness is not importable here")
     _, env, _ = call(CM_MLPERF_MODEL="bert-99", CM_MLPERF_LOADGEN_TARGET_QPS="3", CM_MLPERF_LOADGEN_TARGET_LATENCY="9")
-    lines = userconf.parse(Path(env["CM_MLPERF_USER_CONF"]).read_text(), "user.conf")
-    assert userconf.effective(lines, "bert", Scenario.OFFLINE)["target_qps"] == 3.0
+    lines = user_conf.parse(Path(env["CM_MLPERF_USER_CONF"]).read_text(), "user.conf")
+    assert user_conf.effective(lines, "bert", Scenario.OFFLINE)["target_qps"] == 3.0

@@ -251,19 +251,13 @@ def test_limits_of_a_capability_that_is_not_in_the_table_are_not_guessed(hook_in
     ],
 )
 def test_recorded_machines(hook_input: Any, name: str, gpu: str) -> None:
-    folder = MACHINES / name
-    if not folder.is_dir():
-        pytest.skip(f"no recorded machine {name}")
-    answer, call = run(hook_input, probe.recorded(folder), CM_CUDA_DEVICES_SOURCE="nvml")
+    answer, call = run(hook_input, probe.recorded(MACHINES / name), CM_CUDA_DEVICES_SOURCE="nvml")
     assert answer == {"return": 0}
     assert call["env"]["CM_CUDA_DEVICE_PROP_GPU_NAME"] == gpu
 
 
 def test_a_driver_that_is_not_loaded_is_told_in_nvidia_smis_words(hook_input: Any) -> None:
-    folder = MACHINES / "driver-not-loaded"
-    if not folder.is_dir():
-        pytest.skip("no such recorded machine")
-    answer, _ = run(hook_input, probe.recorded(folder), CM_CUDA_DEVICES_SOURCE="nvml")
+    answer, _ = run(hook_input, probe.recorded(MACHINES / "driver-not-loaded"), CM_CUDA_DEVICES_SOURCE="nvml")
     assert answer["return"] == 1
     assert "couldn't communicate with the NVIDIA driver" in answer["error"]
     assert "hint:" in answer["error"]

@@ -95,7 +95,7 @@ def test_a_damaged_head_is_found_by_reading(made: Path, tmp_path: Path) -> None:
 
 
 def test_flac_files_become_the_same_sound_in_the_real_layout(made: Path, tmp_path: Path) -> None:
-    soundfile = pytest.importorskip("soundfile")
+    (soundfile,) = need("soundfile")
     entries = json.loads((made / "dev-clean-wav.json").read_text())
     source = tmp_path / "LibriSpeech" / "dev-clean"
     lines: dict[Path, list[str]] = {}

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 from harness_libraries import need
 from recipe_programs import program
 
@@ -14,7 +15,6 @@ check_loadgen = program("get-mlperf-loadgen", "check_loadgen")
 
 
 def recipe_variations() -> dict:
-    yaml = pytest.importorskip("yaml", reason="PyYAML belongs to the engine's environment")
     return yaml.safe_load((RECIPE / "_cm.yaml").read_text(encoding="utf-8"))["variations"]
 
 
