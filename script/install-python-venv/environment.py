@@ -19,6 +19,7 @@ import importlib.util
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -237,6 +238,7 @@ def help_command(package_manager: str, minor_version: str) -> str:
 def main(words: Sequence[str]) -> int:
     """`environment.py PYTHON FOLDER` makes the environment FOLDER; says why not and returns 1 where it cannot."""
     python, folder = words
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is ignored, each child counts as a success
     try:
         make(Path(python), Path(folder), "")
     except VenvError as error:

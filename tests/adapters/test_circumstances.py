@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -28,6 +29,7 @@ def ready(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TemporaryHome]:
 
 def write_recipes(home: TemporaryHome) -> None:
     home.recipe("get-thing", {"cache": True, "new_env_keys": ["CM_*"]}, run_sh="echo CM_THING=1 > tmp-run-env.out")
+    home.recipe("fail-thing", run_sh="exit 3")
     home.recipe("print-thing", run_sh="echo unusual''-words")
     home.run("get,thing")
 
@@ -41,6 +43,10 @@ def in_shell(home: TemporaryHome, before: str, *words: str, after: str = "") -> 
 RUN = ("run", "script", "--tags=print,thing", "--quiet")
 PLAN = ("plan", "script", "--tags=print,thing")
 SHOW = ("show", "cache")
+_IGNORE = (
+    "import os, signal, sys; signal.signal(signal.SIGCHLD, 1); e = sys.executable; os.execv(e, [e, *sys.argv[1:]])"
+)
+IGNORING_CHILDREN = shlex.join([sys.executable, "-c", _IGNORE])
 
 
 def test_in_a_folder_that_was_deleted_the_error_says_so(ready: TemporaryHome) -> None:
@@ -54,6 +60,16 @@ def test_in_a_folder_that_was_deleted_the_error_says_so(ready: TemporaryHome) ->
 @pytest.mark.parametrize("words", [RUN, SHOW], ids=["run", "show"])
 def test_closed_streams_are_no_error(ready: TemporaryHome, streams: str, words: tuple[str, ...]) -> None:
     assert in_shell(ready, "", *words, after=streams).code == 0
+
+
+def test_a_failure_is_one_too_where_the_caller_ignores_the_end_of_children(ready: TemporaryHome) -> None:
+    ignoring = (
+        "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execvp(sys.argv[1], sys.argv[1:])"
+    )
+    failed = in_shell(
+        ready, shlex.join([sys.executable, "-c", ignoring]), "run", "script", "--tags=fail,thing", "--quiet"
+    )
+    assert failed.code == 2 and "failed with exit code 3" in failed.stderr
 
 
 def test_what_a_script_prints_never_reaches_a_file_that_got_the_number_of_a_closed_stream(ready: TemporaryHome) -> None:

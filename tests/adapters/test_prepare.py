@@ -4,6 +4,7 @@ import importlib.util
 import json
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import sys
@@ -165,6 +166,19 @@ def test_without_ensurepip_and_pip_the_one_command_that_helps_is_told(
     assert not (checkout / ".venv").exists()
 
 
+def test_where_children_end_unseen_an_environment_without_pip_is_no_success(
+    shell: Shell, checkout: Path, tmp_path: Path
+) -> None:
+    python = crippled_python(tmp_path / "bare", '*" -m pip "*|*" -m venv "*')
+    ignoring = (
+        "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execvp(sys.argv[1], sys.argv[1:])"
+    )
+    program = f"{checkout}/script/install-python-venv/environment.py"
+    line = [sys.executable, "-c", ignoring, sys.executable, "-I", program, python, f"{checkout}/.venv"]
+    failed = shell(shlex.join(line))
+    assert failed.returncode == 1 and "no virtual environment with pip could be made" in failed.stderr
+
+
 def test_a_checkout_that_cannot_be_written_is_named_with_a_way_out(shell: Shell, checkout: Path) -> None:
     (checkout / ".venv.lock").mkdir()  # as a checkout of somebody else refuses the file, root too
     failed = shell("prepare_environment .venv requirements.txt")
@@ -183,9 +197,11 @@ def test_packages_that_cannot_be_installed_are_no_finished_environment(prepared:
 
 
 def test_where_the_disk_is_full_the_hint_says_so(shell: Shell, checkout: Path) -> None:
-    told = shell("stat() { echo '3*1000000'; }; say_hint 'something else'").stderr
+    answer = "df() { printf 'Filesystem 1024-blocks Used Available Capacity Mounted on\\n/dev/a 9 9 %s 9%% /\\n' "
+    told = shell(f"{answer} 2930; }}; say_hint 'something else'").stderr
     assert told.startswith(f"  hint: only 3 MB are free for {checkout} (df -h")
-    assert shell("stat() { echo '300*1000000'; }; say_hint 'something else'").stderr == "  hint: something else\n"
+    for free in ("292969; }", "; false; }"):  # 300 MB, and a df that knows nothing
+        assert shell(f"{answer} {free}; say_hint 'something else'").stderr == "  hint: something else\n"
 
 
 def test_a_python_that_is_too_old_is_passed_over(shell: Shell, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from ..rules.frozen import Frozen
 from ..rules.model import StepResult
 from ..rules.schema import is_yes
 from ..rules.secrets import hidden_text, hidden_texts, known_from, without_secrets
-from ..running.console import RED, YELLOW, colored, masked_output, raised_as_interrupted, shown
+from ..running.console import RED, YELLOW, colored, masked_output, raised_as_interrupted, shown, wait_for_children
 
 logger = logging.getLogger(__name__)
 
@@ -123,6 +123,7 @@ def answer_cm(action: Callable[[Mapping[str, Any]], dict[str, Any]], i: dict[str
     every error, is without the secrets of the user's environment, of the input and of the steps.
     """
     open_standard_streams()
+    wait_for_children()
     out = str(i.get("out") or "")
     if out and i.get("action") not in OWN_HELP:
         action = loaded("help.checked")(action)

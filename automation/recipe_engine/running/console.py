@@ -242,6 +242,17 @@ def masked_output(is_wanted: bool) -> Iterator[None]:
         sys.stdout, sys.stderr = before
 
 
+def wait_for_children() -> None:
+    """Lets the system keep the exit status of each child, also if the program that started this one ignores SIGCHLD.
+
+    A child inherits that, its own children then end unseen, and each is a success to ``subprocess`` (returncode 0).
+    Does nothing outside the main thread, where Python allows no handlers.
+    """
+    if hasattr(signal, "SIGCHLD") and signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:
+        with contextlib.suppress(ValueError):
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+
+
 SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 """Ctrl-C, ``kill``, and the end of the terminal."""
 
