@@ -2,6 +2,7 @@
 # Nothing outside the checkout is touched. Everything here may be killed at any moment and started again. Every command
 # passes through here, and each program that is started takes a millisecond: bash itself reads files and cuts paths.
 
+unset CDPATH # with it, cd prints the folder and may choose another
 CHECKOUT="$(cd "${BASH_SOURCE[0]%/*}/.." && pwd)"
 
 # pip keeps what it downloads here too.
@@ -89,8 +90,8 @@ create_environment() {
 # say_hint TEXT: prints what to try after a failure: to free space where that is what lacks, else TEXT.
 say_hint() {
   local free_mb
-  free_mb="$(($(stat -f -c '%a*%S' "$CHECKOUT") / 1000000))"
-  if [ "$free_mb" -lt 100 ]; then
+  free_mb="$(df -Pk "$CHECKOUT" 2>/dev/null | awk 'NR == 2 { print int($4 * 1.024 / 1000) }')" || free_mb=""
+  if [ "${free_mb:-100}" -lt 100 ]; then
     say "  hint: only $free_mb MB are free for $CHECKOUT (df -h shows where there is more); then the same line again"
   else
     say "  hint: $1"

@@ -97,6 +97,13 @@ def test_from_another_folder_the_printed_line_holds_the_quoted_path(
     assert shlex.split(hints_of(inside)[0])[0] == str(checkout / "cm")
 
 
+@pytest.mark.parametrize("search", ["{}", "{}:."])
+def test_a_search_path_of_cd_changes_nothing(called: Caller, checkout: Path, search: str) -> None:
+    search = search.format(checkout.parent)
+    line = f"{shlex.quote(checkout.name)}/cm run script --tags=no,such"
+    assert called(line, checkout.parent, CDPATH=search).stderr == called(line, checkout.parent).stderr
+
+
 def test_a_link_leads_to_the_checkout_and_a_name_on_path_stays_a_name(
     called: Caller, checkout: Path, tmp_path: Path
 ) -> None:
