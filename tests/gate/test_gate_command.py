@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -39,6 +40,45 @@ def test_the_command_accepts_with_0_refuses_with_1_and_answers_a_wrong_call_with
         assert main(words) == 2
         answer = capsys.readouterr()
         assert (answer.out, "hint:" in answer.err, "argument --" in answer.err) == ("", True, False)
+
+
+def in_shell(words: str, streams: str) -> subprocess.CompletedProcess[str]:
+    """The command with redirections or a pipe behind it, in an environment whose output holds ASCII only."""
+    env = {**os.environ, "PYTHONPATH": str(CHECKOUT / "src"), "PYTHONIOENCODING": "ascii"}
+    line = f"set -o pipefail; {shlex.quote(sys.executable)} -m crowdperf.gate {words} {streams}"
+    return subprocess.run(["bash", "-c", line], env=env, capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("streams", "code", "told"),
+    [
+        ("", 0, ""),
+        (">&-", 0, ""),
+        (">&- 2>&- <&-", 0, ""),
+        ("> /dev/full", 2, "cannot write standard output: No space left on device"),
+        ("| exec true", 2, "the program that read standard output ended early"),
+    ],
+)
+def test_an_output_that_is_lost_is_no_verdict(trees, streams: str, code: int, told: str):  # noqa: F811
+    ended = in_shell(f"{shlex.quote(str(trees.folder / 'open'))} --version=v6.1", streams)
+    assert ended.returncode == code, ended.stderr
+    assert told in ended.stderr and "Error" not in ended.stderr
+    assert code == 2 or not ended.stderr
+
+
+def test_letters_that_the_output_cannot_hold_are_escapes(trees):  # noqa: F811
+    with trees.changed("open", lambda root: replace(root / f"open/{SUBMITTER}/src/\xe9 \u4e2d.txt", "x")) as root:
+        ended = in_shell(f"{shlex.quote(str(root))} --version=v6.1", "")
+    assert (ended.returncode, ended.stderr) == (1, "") and "\\xe9 \\u4e2d.txt" in ended.stdout
+
+
+def test_ctrl_c_ends_it_without_a_traceback(trees, capsys, monkeypatch):  # noqa: F811
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "run", interrupted)
+    assert main([str(trees.folder / "open"), "--version=v6.1"]) == 130
+    assert capsys.readouterr().err == "check-mlperf-submission: interrupted: no verdict\n"
 
 
 def test_json_has_every_field_of_a_finding_and_nothing_else_is_printed(trees, capsys):  # noqa: F811

@@ -1,6 +1,9 @@
-"""For a person's terminal: tables as text, and colors (VALID green, INVALID red, warnings yellow)."""
+"""For a person's terminal: tables as text, colors (VALID green, INVALID red, warnings yellow), standard output."""
 
+import io
+import os
 import re
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from typing import TextIO
 
@@ -43,3 +46,29 @@ def _line(line: str, is_warning: bool) -> str:
     if is_warning:
         return f"{_YELLOW}{line}{_END}" if line else line
     return _VERDICTS.sub(lambda found: f"{_GREEN if found[0] == 'VALID' else _RED}{found[0]}{_END}", line)
+
+
+def write_output(text: str) -> str:
+    """Write a whole text to standard output, with escapes for letters that its encoding lacks. Return an empty text, or
+    why it could not be written: a full disk, a reader that ended early. A closed standard output takes every text.
+
+    After a failure it is /dev/null: otherwise Python would try once more at its end, and change the exit code.
+    """
+    stream = sys.stdout
+    if stream is None:
+        return ""
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace")
+    try:
+        stream.write(text)
+        stream.flush()
+    except BrokenPipeError:
+        reason = "the program that read standard output ended early"
+    except OSError as error:
+        reason = f"cannot write standard output: {error.strerror}"
+    else:
+        return ""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+    return reason
