@@ -15,7 +15,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from crowdperf.call.answers import failure
-from crowdperf.kit.user_paths import users_folder
+from crowdperf.kit.user_paths import expanded, users_folder
 from crowdperf.kit.whole_file import write_json
 from crowdperf.logs.layout import ResultsPaths, RunPaths, make_run_id
 from crowdperf.logs.run_requests import portable_request, read_request
@@ -49,7 +49,7 @@ def compare_with_reference(request: dict, reference: str, folder: Path) -> None:
     """Raises run_request.RequestError when a compliance test is not requested as the run was that it is for."""
     if not reference:
         return
-    path = RunPaths(folder / Path(reference).expanduser()).run_json
+    path = RunPaths(folder / expanded(reference)).run_json
     try:
         content = read_request(RunPaths(path.parent))
         run_request.require_common(request, content, lambda text: bool(text) and Path(text).exists())

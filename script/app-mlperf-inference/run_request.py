@@ -13,6 +13,7 @@ from typing import Any
 
 from crowdperf.call.power_command import power_words
 from crowdperf.data.given_prompts import tokenizer_file
+from crowdperf.kit.user_paths import expanded
 from crowdperf.rules.app_names import PRECISION_ALIASES, AppNames
 from crowdperf.rules.backends import BACKENDS, simulated
 from crowdperf.rules.benchmarks import RECORDS, model_of
@@ -96,7 +97,7 @@ class Asked:
 
     def path(self, text: str | None) -> str | None:
         """An absolute path; a relative one counts from the user's folder."""
-        return str(self.folder / Path(text).expanduser()) if text else None
+        return str(self.folder / expanded(text)) if text else None
 
     def targets(self) -> dict[str, float | None]:
         """The targets: of the scenario alone, where it is given, else of all."""

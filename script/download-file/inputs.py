@@ -132,7 +132,7 @@ def mask_secrets(text: str) -> str:
 
 
 def _absolute(text: str) -> Path:
-    return Path(os.path.abspath(Path(text).expanduser()))
+    return Path(os.path.abspath(os.path.expanduser(text)))
 
 
 def _check_addresses(urls: tuple[str, ...]) -> None:

@@ -78,7 +78,7 @@ def default_limit_bytes(archive_bytes: int) -> int:
 
 
 def _absolute(text: str) -> Path:
-    return Path(os.path.abspath(Path(text).expanduser()))
+    return Path(os.path.abspath(os.path.expanduser(text)))
 
 
 def _one_name(text: str, option: str) -> str:

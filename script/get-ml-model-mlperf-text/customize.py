@@ -12,6 +12,7 @@ from pathlib import Path
 from crowdperf.call.answers import failure
 from crowdperf.data import answers, copy_identity, manual_download, model_info
 from crowdperf.kit.rooms import require_room
+from crowdperf.kit.user_paths import expanded
 
 TOKEN_VARIABLE = "HF_TOKEN"
 """The environment variable that huggingface_hub reads; its value is looked at by that library alone."""
@@ -28,7 +29,7 @@ def has_token(environment: Mapping[str, str]) -> bool:
     caches = environment.get("XDG_CACHE_HOME") or f"{environment.get('HOME', '')}/.cache"
     path = environment.get("HF_TOKEN_PATH") or f"{environment.get('HF_HOME') or f'{caches}/huggingface'}/token"
     try:
-        return Path(path).expanduser().stat().st_size > 0
+        return expanded(path).stat().st_size > 0
     except OSError:
         return False
 

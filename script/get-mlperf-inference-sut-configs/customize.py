@@ -14,7 +14,7 @@ from typing import Any
 
 from crowdperf.call.values import text_of
 from crowdperf.kit.numbers import positive_number
-from crowdperf.kit.user_paths import given_path, users_folder
+from crowdperf.kit.user_paths import given_path, home_folder, users_folder
 from crowdperf.machine import nvidia
 from crowdperf.machine.probe import Machine
 from crowdperf.rules.benchmarks import record_of
@@ -45,7 +45,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
 def _answer(i: dict[str, Any], *, is_planned: bool) -> dict[str, Any]:
     env, state = i["env"], i["state"]
     cmind = getattr(i.get("automation"), "cmind", None)  # a plan has none
-    home = Path(cmind.repos_path) if cmind else Path(os.environ.get("CM_REPOS") or Path.home() / "CM")
+    home = Path(cmind.repos_path) if cmind else Path(os.environ.get("CM_REPOS") or home_folder() / "CM")
     folder = given_path(env, "CM_SUT_CONFIGS_PATH") or users_folder(env) / home / FOLDER_NAME
     try:
         sut = sut_of(env, i.get("machine") or Machine(), folder)

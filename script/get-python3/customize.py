@@ -123,4 +123,4 @@ def _candidates(asked: request.Request) -> Iterable[Path]:
         return (asked.only,)
     if asked.folders:
         return interpreters.in_folders(asked.folders)
-    return interpreters.on_this_host(os.environ, Path.home())
+    return interpreters.on_this_host(os.environ, Path(os.path.expanduser("~")))

@@ -109,7 +109,7 @@ def _given_file(env: Mapping[str, Any], tags: tuple[str, ...]) -> Path | None:
             text = known
     if not text:
         return None
-    path = Path(text).expanduser()
+    path = Path(os.path.expanduser(text))
     if not os.path.isfile(path):
         raise RequestError(
             f'the interpreter {text} does not exist\nhint: cm run script "get python3" finds those that do'
@@ -128,7 +128,7 @@ def _given_folders(env: Mapping[str, Any]) -> tuple[Path, ...]:
     """The folders of --path. One that does not exist is an error unless CM_TMP_PATH_IGNORE_NON_EXISTANT is "yes"."""
     given = env.get("CM_TMP_PATH") or ""
     texts = [str(text).strip() for text in (given if isinstance(given, list) else str(given).split(os.pathsep))]
-    folders = [Path(text).expanduser() for text in texts if text]
+    folders = [Path(os.path.expanduser(text)) for text in texts if text]
     missing = [str(folder) for folder in folders if not os.path.isdir(folder)]
     if missing and str(env.get("CM_TMP_PATH_IGNORE_NON_EXISTANT", "")).lower() != "yes":
         raise RequestError(

@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from crowdperf.kit.privacy import find_leaks
+from crowdperf.kit.user_paths import expanded
 
 SCHEMES = ("https", "http", "ssh", "git", "file")
 USER_KEY = "CROWDPERF_GIT_USER"
@@ -52,7 +53,7 @@ def parse_address(text: str, folder: Path) -> Address:
         if scheme not in SCHEMES:
             raise AddressError(f"{scheme}:// is not supported; allowed: {', '.join(SCHEMES)}, user@host:path, a folder")
         return _parse_url(text)
-    path = (folder / Path(text).expanduser()).resolve()
+    path = (folder / expanded(text)).resolve()
     if path.is_dir():
         return Address(url=str(path))
     if _SCP_LIKE.fullmatch(text):

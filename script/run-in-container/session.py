@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from crowdperf.kit.user_paths import expanded
+
 from . import bases, launch
 from .bases import Base
 from .plan import CONTEXT, FILE, Plan, inspect, pull, told
@@ -84,7 +86,7 @@ def has_terminal() -> bool:
 
 def save(plan: Plan) -> None:
     """Writes the file of the image and the whole plan into the folder of ``--save``. Raises RequestError."""
-    folder = Path(plan.request.save).expanduser()
+    folder = expanded(plan.request.save)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / _file_name(plan)).write_text(plan.text, encoding="utf-8")

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from crowdperf.kit.user_paths import home_folder
 from crowdperf.kit.whole_file import write_whole
 from crowdperf.logs.layout import ResultsPaths, RunPaths
 
@@ -17,7 +18,7 @@ OWN_TAGS = "generate-run-cmds,inference"
 
 def command(tags: str, inputs: Mapping[str, Any]) -> str:
     """A `cm` line for a shell on this machine."""
-    return readme.command(tags, inputs, str(Path.home()))
+    return readme.command(tags, inputs, str(home_folder()))
 
 
 def write_all(
@@ -39,7 +40,7 @@ def write_all(
         )
         tags = f"{OWN_TAGS},_{mode}-only,_r{request.round_name.removeprefix('v')}"
         again = command(tags, {**repeat, "scenario": scenario})
-        text = readme.render(facts, environment["host"], again, passed_on, str(Path.home()))
+        text = readme.render(facts, environment["host"], again, passed_on, str(home_folder()))
         path = run.folder / README_NAME
         if _text(path) == text:
             print(f"Measure files exist at {run.folder}. Skipping regeneration...", flush=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdperf.call.values import is_yes
+from crowdperf.kit.user_paths import expanded
 from crowdperf.rules.app_names import PRECISION_ALIASES, default_run_config
 from crowdperf.rules.backends import default_backend, simulated
 from crowdperf.rules.benchmarks import BENCHMARKS
@@ -135,7 +136,7 @@ def read(env: Mapping[str, Any], values: Any, system: Any, known: Known, folder:
         scenarios=scenarios,
         modes=modes,
         execution_mode=ExecutionMode(values["execution_mode"]),
-        results_folder=folder / Path(values["results_dir"] or "").expanduser(),
+        results_folder=folder / expanded(values["results_dir"] or ""),
         options=call.given(RUN_INPUTS),
         targets=call.given(TARGET_INPUTS),
         submission={**call.given(SUBMISSION_INPUTS), **({"system": system} if system else {})},

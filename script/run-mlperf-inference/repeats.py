@@ -23,6 +23,7 @@ from crowdperf.kit.html_page import Html, bullets, copyable, document, table, te
 from crowdperf.kit.numbers import quantity, spread_percent
 from crowdperf.kit.path_redaction import HOME, RESULT, KnownFolders, honest
 from crowdperf.kit.terminal import aligned
+from crowdperf.kit.user_paths import home_folder
 from crowdperf.kit.whole_file import copy_whole, write_json, write_whole
 
 from .basis import without_secrets
@@ -158,7 +159,7 @@ def make(i: dict[str, Any], folder: Path, say: Callable[[str], None]) -> dict[st
     if i["input"].get("baseline_with"):
         given["baseline_with"] = i["input"]["baseline_with"]
     command = repeat_command(without_secrets(given))
-    places = KnownFolders({RESULT: str(folder), HOME: str(Path.home())})
+    places = KnownFolders({RESULT: str(folder), HOME: str(home_folder())})
     write_whole(folder / PAGE, page(folder, rows, honest({"command": command}, places)["command"]))
     say(f"\n{count} repeats in {folder}")
     say("\n".join([*table_lines(rows), f"Page:    {folder / PAGE}"]))

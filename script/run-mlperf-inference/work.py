@@ -11,13 +11,13 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from crowdperf.call.recipe_calls import passed_on_inputs
 from crowdperf.kit.path_redaction import HOME, RESULT, KnownFolders, honest
 from crowdperf.kit.privacy import PrivateNames, known_here, masked
 from crowdperf.kit.terminal import colored
+from crowdperf.kit.user_paths import home_folder
 from crowdperf.logs.layout import ResultsPaths, RunPaths
 from crowdperf.logs.rates import found_table
 from crowdperf.rules.backends import BACKENDS
@@ -195,7 +195,7 @@ def _finish(call: Call, runs: list[FinishedRun], remarks: outcome.Remarks) -> di
     environment = outcome.environment_record(runs, session.host_facts(env), remarks)
     for row, run in zip(environment["runs"], runs, strict=True):
         row["dependencies"] = list(basis.dependencies_of(call.app_meta, run.spec))
-    places = KnownFolders({RESULT: str(paths.folder), HOME: str(Path.home())})
+    places = KnownFolders({RESULT: str(paths.folder), HOME: str(home_folder())})
     results, environment = honest(results, places), honest(environment, places)
     html = shareable(page.render(title, results, environment, session.read_loads(paths, runs)))
     session.write_records(paths, results, environment, text, html)

@@ -8,7 +8,7 @@ from typing import Any
 from crowdperf.call.values import input_text
 from crowdperf.kit.numbers import whole_number
 from crowdperf.kit.text_documents import given_text
-from crowdperf.kit.user_paths import users_folder
+from crowdperf.kit.user_paths import expanded, users_folder
 from crowdperf.rules.names import printable
 from crowdperf.sweeps.choice import Choice, parse_where
 from crowdperf.sweeps.definition import LARGEST_BYTES, Definition, Problem, SweepError, parse_definition
@@ -65,10 +65,10 @@ def _file_of(values: Mapping[str, Any]) -> str:
 
 def _read_file(given: str, here: Path) -> tuple[str, str, str]:
     """Text, name and selector of FILE or FILE:SELECTOR. Raises SweepError."""
-    path, selector = here / Path(given).expanduser(), ""
+    path, selector = here / expanded(given), ""
     if not path.is_file() and ":" in given:
         name, _, selector = given.rpartition(":")
-        path = here / Path(name).expanduser()
+        path = here / expanded(name)
     try:
         return given_text(path, LARGEST_BYTES), path.name, selector
     except (OSError, ValueError) as error:
@@ -91,7 +91,7 @@ def _secrets_problems(settings: Mapping[str, str]) -> list[Problem]:
     """What is wrong with the file of secrets; each point would fail for it, one after another."""
     text = settings.get("secrets", "")
     try:
-        read_secrets(Path(text).expanduser().absolute() if text else None)
+        read_secrets(expanded(text).absolute() if text else None)
     except (WrongSecrets, OSError) as error:
         return [Problem(0, f"--secrets: {printable(str(error))}")]
     return []

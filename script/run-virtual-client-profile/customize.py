@@ -25,7 +25,7 @@ from crowdperf.fronts.virtualclient.document import LARGEST_BYTES, Profile, Prof
 from crowdperf.fronts.virtualclient.options import Options, parse_options
 from crowdperf.fronts.virtualclient.steps import StepList, make_steps, plan_text, planned_calls
 from crowdperf.kit.text_documents import given_text
-from crowdperf.kit.user_paths import users_folder
+from crowdperf.kit.user_paths import expanded, users_folder
 from crowdperf.machine import cpu, host, nvidia, selection
 from crowdperf.machine.probe import Machine
 from crowdperf.rules.names import printable_lines
@@ -46,7 +46,7 @@ def read_profile(text: str, here: Path) -> Profile:
     """One profile of all that are named, each a file or the name of a shipped one. Raises ProfileError."""
     profiles, problems = [], []
     for name in parse_list(text):
-        path = next((at for at in (here / Path(name).expanduser(), SHIPPED / Path(name).name) if at.exists()), None)
+        path = next((at for at in (here / expanded(name), SHIPPED / Path(name).name) if at.exists()), None)
         shipped = ", ".join(sorted(found.name for found in SHIPPED.glob("*.json")))
         if path is None:
             problems.append(f"--profile: {name} is not a file, shipped are: {shipped}")

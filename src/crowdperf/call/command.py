@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crowdperf.call.cm_home import LEAVE_WORKING_FOLDER, make_index, register
+from crowdperf.kit.terminal import write_output
+from crowdperf.kit.user_paths import home_folder
 
 PACKAGE = Path(__file__).resolve().parents[1]
 BUNDLED = PACKAGE / "repository"
@@ -129,7 +131,7 @@ def repository(data: Path) -> Path:
 
 def environment(env: Mapping[str, str]) -> dict[str, str]:
     """The environment variables that a CM process needs and that are not set yet. Pure."""
-    home = Path(env.get("HOME") or Path.home())
+    home = Path(env.get("HOME") or home_folder())
     given = {name: value for name, value in env.items() if value.startswith("/")}  # the specification ignores others
     data = Path(given.get("XDG_DATA_HOME") or home / ".local" / "share") / "crowdperf"
     cache = Path(given.get("XDG_CACHE_HOME") or home / ".cache") / "crowdperf"
@@ -143,8 +145,9 @@ def main(words: Sequence[str] | None = None) -> int:
     """Replace this process by the CM command. Returns 0 after help and 1 for an invalid command line."""
     asked = list(sys.argv[1:] if words is None else words)
     if not asked or asked[0] in ("-h", "--help", "help"):
-        print(usage())
-        return 0
+        if reason := write_output(f"{usage()}\n"):
+            print(f"crowdperf: {reason}", file=sys.stderr)
+        return 1 if reason else 0
     try:
         line = ["version", "script"] if asked[0] in ("-V", "--version") else words_of_cm(asked)
         added = environment(os.environ)
@@ -161,7 +164,6 @@ def main(words: Sequence[str] | None = None) -> int:
         print(f"{COMMAND} {shlex.join(line)}", file=sys.stderr)
     cm = [sys.executable, "-c", f"{LEAVE_WORKING_FOLDER}; from cmind.cli import run; run()"]  # rooms do not import CM
     make_index(home)
-    sys.stdout.flush()
     return os.execv(sys.executable, [*cm, *line])
 
 

@@ -11,10 +11,10 @@ import re
 import ssl
 from collections.abc import Mapping
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 from crowdperf.kit.text_documents import given_text
+from crowdperf.kit.user_paths import expanded
 from crowdperf.rules.prompt_settings import BEARER, KEY_VARIABLE, AccessSettings, HeaderSource, parse_header
 
 HIDDEN = "***"
@@ -121,7 +121,7 @@ def _value(source: HeaderSource, environment: Mapping[str, str]) -> str:
             )
         return _checked(value, f"{what}: the environment variable {source.text} has no value for it")
     try:
-        text = given_text(Path(source.text).expanduser(), _LARGEST_SECRET_BYTES).strip()
+        text = given_text(expanded(source.text), _LARGEST_SECRET_BYTES).strip()
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         raise AccessProblem(f"{what}: cannot read {source.text}: {why}", "give NAME:file:PATH of a text file") from None

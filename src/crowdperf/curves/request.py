@@ -18,6 +18,7 @@ from crowdperf.endpoints.pointfiles import Offline
 from crowdperf.endpoints.regions import Regions, regions_of
 from crowdperf.kit.numbers import WHOLE, whole_number
 from crowdperf.kit.text_documents import Json
+from crowdperf.kit.user_paths import expanded
 from crowdperf.kit.whole_file import file_sha256
 from crowdperf.rules.names import with_problems
 from crowdperf.rules.prompt_settings import DEFAULT_KEY_VARIABLE, DEFAULT_URL_VARIABLE
@@ -115,7 +116,7 @@ class Inputs:
     def tokenizer(self) -> str:
         """The tokenizer's folder without links, or its name where there is no such folder; empty without one."""
         text = self.text("tokenizer")
-        folder = (self.here / Path(text).expanduser()).resolve()
+        folder = (self.here / expanded(text)).resolve()
         return str(folder) if text and folder.is_dir() else text
 
     def refusal(self) -> RequestError:

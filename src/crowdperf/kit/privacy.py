@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import IO
 
 from crowdperf.kit.secret_shapes import HOME, Kind, SearchedText, Span, is_secret_name, places, shape_spans
+from crowdperf.kit.user_paths import home_folder
 
 MASK = "********"
 BLOCK_BYTES = 1024 * 1024
@@ -164,7 +165,7 @@ def known_of(person: Person, environ: Mapping[str, str]) -> PrivateNames:
 
 def known_here(emails: tuple[str, ...] = (), public: tuple[str, ...] = ()) -> PrivateNames:
     """Return the names of this machine and of the environment of this process. Reads only, and runs no program."""
-    home = Path.home()
+    home = home_folder()
     user = os.environ.get("USER") or os.environ.get("LOGNAME") or os.environ.get("USERNAME") or home.name
     person = Person(user=user, host=socket.gethostname(), home=str(home), emails=emails, public=public)
     return known_of(person, os.environ)

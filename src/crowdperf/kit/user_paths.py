@@ -1,5 +1,6 @@
 """The paths that a user gives a recipe. A relative one is relative to the folder in which the command was given."""
 
+import os
 import re
 import shlex
 from collections.abc import Mapping
@@ -12,10 +13,22 @@ def users_folder(env: Mapping[str, Any]) -> Path:
     return Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
 
 
+def home_folder() -> Path:
+    """Return the user's home folder: $HOME, or that of the account. "/" if there is neither, as in some containers."""
+    text = os.path.expanduser("~")
+    return Path("/" if text == "~" else text)
+
+
+def expanded(text: str | Path) -> Path:
+    """Return a path with a home folder for `~` and `~name`. That of an unknown name stays."""
+    path = Path(os.path.expanduser(text))
+    return home_folder().joinpath(*path.parts[1:]) if path.parts[:1] == ("~",) else path
+
+
 def given_path(env: Mapping[str, Any], key: str) -> Path | None:
     """Return the path in `env`, or None if it is unset."""
     text = str(env.get(key) or "").strip()
-    return users_folder(env) / Path(text).expanduser() if text else None
+    return users_folder(env) / expanded(text) if text else None
 
 
 def filled(command: str, env: Mapping[str, Any], places: Mapping[str, str]) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdperf.kit.path_redaction import HOME, RESULT
+from crowdperf.kit.user_paths import home_folder
 from crowdperf.logs.layout import RunPaths
 
 PATH_KEYS = frozenset(
@@ -58,7 +59,7 @@ def _usable(text: str, folder: str, home: str) -> str:
 
 
 def _changed(value: Any, folder: Path, change: Callable[[str, str, str], str]) -> Any:
-    real, home = os.path.realpath(folder), str(Path.home()).rstrip("/")
+    real, home = os.path.realpath(folder), str(home_folder()).rstrip("/")
     if not isinstance(value, Mapping):
         return value
     changed = {

@@ -31,6 +31,7 @@ from crowdperf.endpoints.samples import SAMPLES
 from crowdperf.kit.path_redaction import HOME, RESULT, KnownFolders
 from crowdperf.kit.privacy import known_here
 from crowdperf.kit.server_address import server_parts, without_login
+from crowdperf.kit.user_paths import expanded, home_folder
 from crowdperf.kit.whole_file import write_bytes_whole, write_whole
 from crowdperf.rules.names import counted, printable
 from crowdperf.store.archive import DEFAULT_LIMITS, Limits
@@ -258,7 +259,7 @@ def _made(folder: Path, arguments: argparse.Namespace) -> tuple[Bundle, tuple[Ne
     public = tuple(filter(None, map(str.strip, arguments.public.split(","))))
     try:
         key, is_new = read_or_make_key(key_folder(os.environ))
-        places = KnownFolders({RESULT: str(folder), HOME: str(Path.home())})
+        places = KnownFolders({RESULT: str(folder), HOME: str(home_folder())})
         bundle = _bundle_of(folder, arguments, key, Sender(places, known_here(public=public)))
         as_sent = Limits(body_bytes=max(len(bundle.content), DEFAULT_LIMITS.body_bytes))
         results = results_of_bundle(read_bundle(io.BytesIO(bundle.content), as_sent))
@@ -275,7 +276,7 @@ def _made(folder: Path, arguments: argparse.Namespace) -> tuple[Bundle, tuple[Ne
 
 def share(arguments: argparse.Namespace) -> dict[str, Any]:
     """Make the bundle and send it where that is wanted; returns what became of it. Raises NotShared, OSError."""
-    folder = Path(arguments.result).expanduser().resolve()
+    folder = expanded(arguments.result).resolve()
     to = collector_address(arguments.collector) if arguments.collector else ""
     token = _token(os.environ, to)
     bundle, results = _made(folder, arguments)

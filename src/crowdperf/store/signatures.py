@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from crowdperf.kit.canonical_json import canonical_json
 from crowdperf.kit.text_documents import given_bytes
+from crowdperf.kit.user_paths import home_folder
 from crowdperf.kit.whole_file import write_once
 from crowdperf.store.keys import key_id_of
 from crowdperf.store.model import Signer
@@ -65,7 +66,7 @@ def new_key() -> SigningKey:
 def key_folder(environ: Mapping[str, str]) -> Path:
     """Return where the user's key lies: below XDG_CONFIG_HOME, without that ~/.config."""
     given = environ.get("XDG_CONFIG_HOME", "")
-    return (Path(given) if given.startswith("/") else Path.home() / ".config") / "crowdperf"
+    return (Path(given) if given.startswith("/") else home_folder() / ".config") / "crowdperf"
 
 
 def read_or_make_key(folder: Path) -> tuple[SigningKey, bool]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdperf.call.values import text_of
-from crowdperf.kit.user_paths import given_path, users_folder
+from crowdperf.kit.user_paths import given_path, home_folder, users_folder
 from crowdperf.logs.layout import RESULTS_NAME
 from crowdperf.rules.names import with_problems
 from crowdperf.rules.rounds import ROUNDS
@@ -156,7 +156,7 @@ def _submission_folder(given: Path | None, start: Path, problems: list[str]) -> 
         problems.append("--submission_dir is missing: the folder that the submission is written to")
         return None
     folder = given.resolve()
-    if len(folder.parts) < 3 or folder == Path.home() or folder in start.resolve().parents:
+    if len(folder.parts) < 3 or folder == home_folder() or folder in start.resolve().parents:
         problems.append(f"--submission_dir={folder} would replace a folder that is not a submission. Choose a new one")
     elif folder.exists() and not folder.is_dir():
         problems.append(f"--submission_dir={folder} is not a folder")

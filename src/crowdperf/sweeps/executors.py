@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 from crowdperf.call.values import input_text, truth_of
+from crowdperf.kit.user_paths import expanded
 from crowdperf.rules.names import printable
 from crowdperf.sweeps import local, sbatch
 from crowdperf.sweeps.definition import Definition, Problem
@@ -70,7 +71,7 @@ def _value(kind: Any, text: str) -> object:
             raise ValueError("a number") from None
     if get_origin(kind) is tuple:
         return tuple(shlex.split(text))
-    return Path(text).expanduser().absolute() if Path in get_args(kind) else text
+    return expanded(text).absolute() if Path in get_args(kind) else text
 
 
 def make_executor(settings: Mapping[str, str], say: Say) -> tuple[Executor | None, list[Problem]]:

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from crowdperf.call.values import is_yes, truth_of
 from crowdperf.kit.server_address import is_loopback
+from crowdperf.kit.user_paths import expanded
 
 DEFAULT_PORT: Final = 8090
 DEFAULT_DATABASE: Final = "results.db"
@@ -99,11 +100,11 @@ def _token_file(text: str, database: Path, folder: Path) -> Path | None:
         return None
     if text in ("", "auto"):
         return database.with_name(f"{database.name}.tokens")
-    return folder / Path(text).expanduser()
+    return folder / expanded(text)
 
 
 def _imports(text: str, folder: Path) -> tuple[Path, ...]:
-    found = tuple(folder / Path(part.strip()).expanduser() for part in text.split(",") if part.strip())
+    found = tuple(folder / expanded(part.strip()) for part in text.split(",") if part.strip())
     for path in found:
         if not path.exists():
             raise SettingsError(f"--path: {path} does not exist\nhint: cm run script --tags=show,mlperf,results")
@@ -116,7 +117,7 @@ def settings_of(given: Mapping[str, str], folder: Path) -> Settings:
     given: inputs by name, all texts: db, path, host, port, name, token (auto, none or a file), read_only, open_uploads,
     hold_new, behind_proxy, public_name, origin, max_body_bytes, bundles_per_hour.
     """
-    database = folder / Path(given.get("db", "").strip() or DEFAULT_DATABASE).expanduser()
+    database = folder / expanded(given.get("db", "").strip() or DEFAULT_DATABASE)
     host = given.get("host", "").strip() or "127.0.0.1"
     token = given.get("token", "").strip()
     made = Settings(

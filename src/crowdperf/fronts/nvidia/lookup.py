@@ -13,7 +13,7 @@ from crowdperf.fronts.nvidia.effective import NS_PER_MS, EffectiveConfig
 from crowdperf.fronts.nvidia.fields import CPU, FIELDS, Value
 from crowdperf.fronts.nvidia.registry import ADD, Measured
 from crowdperf.fronts.nvidia.sheets import CustomSystem, MachineFacts
-from crowdperf.kit.user_paths import users_folder
+from crowdperf.kit.user_paths import expanded, home_folder, users_folder
 from crowdperf.machine import cpu, gpu_bus, known_systems, nvidia, selection
 from crowdperf.machine import system as systems
 from crowdperf.machine.probe import Machine
@@ -53,8 +53,8 @@ def own_folder(cmind: Any = None, given: str = "") -> Path:
 
     cmind: CM, where a call of it is made; a plan has none.
     """
-    home = Path(cmind.repos_path) if cmind else Path(os.environ.get("CM_REPOS") or Path.home() / "CM")
-    return Path(given or os.environ.get(FOLDER_VARIABLE) or home / FOLDER_NAME).expanduser()
+    home = Path(cmind.repos_path) if cmind else Path(os.environ.get("CM_REPOS") or home_folder() / "CM")
+    return expanded(given or os.environ.get(FOLDER_VARIABLE) or home / FOLDER_NAME)
 
 
 def folder_of_call(i: Mapping[str, Any]) -> Path:

@@ -9,6 +9,7 @@ from crowdperf.harness.base.model_facts import CalibrationSource
 from crowdperf.harness.runner.config import FORMAT, RunConfig
 from crowdperf.harness.runner.settings import Origin, Setting, Settings
 from crowdperf.kit.path_redaction import HOME, RESULT, KnownFolders, honest
+from crowdperf.kit.user_paths import home_folder
 from crowdperf.logs.log_record import record_of_log
 from crowdperf.logs.run_log import Json, LoadGenLog
 from crowdperf.rules.names import (
@@ -133,5 +134,5 @@ def build_result(config: RunConfig, settings: Settings, log: LoadGenLog, facts: 
         "command": list(facts.command),
         "started_utc": facts.started_utc,
     }
-    written: dict[str, Json] = honest(content, KnownFolders({RESULT: str(config.output_dir), HOME: str(Path.home())}))
+    written: dict[str, Json] = honest(content, KnownFolders({RESULT: str(config.output_dir), HOME: str(home_folder())}))
     return written
