@@ -87,15 +87,6 @@ def test_rm_with_f_removes_only_what_fits(filled: TemporaryHome) -> None:
     assert filled.entry("get-y").is_dir()
 
 
-def test_rm_without_f_and_without_a_terminal_is_an_error_and_removes_nothing(filled: TemporaryHome) -> None:
-    done = filled.cm("rm", "cache", "--tags=get,x")
-    assert done.code == 1
-    assert "stdin is not a terminal" in done.stderr
-    assert "pass -f" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert filled.entry("get-x").is_dir()
-
-
 def test_rm_of_nothing_ends_with_16(filled: TemporaryHome) -> None:
     done = filled.cm("rm", "cache", "--tags=no,such", "-f")
     assert done.code == 16

@@ -97,12 +97,6 @@ def test_without_yes_and_without_a_terminal_it_shows_what_would_run_and_runs_not
     assert (asked.code, asked.answer["return"]) == (1, 1)
 
 
-def test_what_is_no_result_ends_with_the_reason(made: TemporaryHome) -> None:
-    done = made.cm("reproduce", "script", "nowhere")
-    assert done.code == 16
-    assert "is not a result folder: it does not exist" in done.stderr
-
-
 def test_diff_shows_a_table_and_one_object_as_json(made: TemporaryHome) -> None:
     made.cm("run", "script", "--tags=make,it", f"--out_folder={made.work / 'second'}", env={"SPEED": "120"})
     same = made.cm("diff", "script", "first", "first")
@@ -115,9 +109,3 @@ def test_diff_shows_a_table_and_one_object_as_json(made: TemporaryHome) -> None:
     answer = json.loads(made.cm("diff", "script", "first", "second", "--out=json").stdout)
     assert answer["identical"] is False
     assert [row["name"] for row in answer["results"][0]["figures"]] == ["score", "speed"]
-
-
-def test_the_help_lists_the_actions(made: TemporaryHome) -> None:
-    text = made.cm("help", "script").stdout
-    for action in ("record", "reproduce", "diff"):
-        assert f"\n  {action} " in text

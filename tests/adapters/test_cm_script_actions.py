@@ -62,6 +62,7 @@ def test_help_without_a_recipe_lists_the_actions(filled: TemporaryHome) -> None:
         assert "  plan       Show what a run would do" in done.stdout
         names = {line.split()[0] for line in done.stdout.splitlines() if line.startswith("  ")}
         assert {"run", "plan", "test", "doc", "native-run", "help", "find", "rm"} <= names
+        assert {"record", "reproduce", "diff"} <= names
         assert not {"docker", "gui", "describe", "search", "delete"} & names
 
 

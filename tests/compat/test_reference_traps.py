@@ -265,7 +265,7 @@ SHOWN_ELSEWHERE = {
     "an error text reports the raw wait status": ["engine/test_shell.py::test_an_exit_status_is_decoded"],
     "a question without a terminal raises EOFError": [
         "engine/test_run.py::test_several_recipes_and_nobody_to_ask_is_an_error_with_the_list",
-        "adapters/test_cm_cache.py::test_rm_without_f_and_without_a_terminal_is_an_error_and_removes_nothing",
+        "engine/test_cache_actions.py::test_without_force_and_without_a_terminal_nothing_is_removed",
     ],
     "tokens are written in clear text": [
         "adapters/test_cm_run.py::test_a_secret_reaches_the_script_but_no_file_no_output_and_no_answer",
@@ -288,7 +288,9 @@ SHOWN_ELSEWHERE = {
     "a changed recipe is reused without a word": [
         "engine/test_execute_cache.py::test_an_edited_recipe_is_reused_but_said_so"
     ],
-    "an entry does not say what made it": ["engine/test_execute_cache.py::test_an_entry_records_what_made_it"],
+    "an entry does not say what made it": [
+        "engine/test_execute_cache.py::test_an_entry_records_the_whole_resolved_request_and_the_digest_of_its_recipe"
+    ],
     "there is no way to know before the run": [
         "engine/test_plan.py::test_a_fresh_plan_and_a_second_one_equal_the_runs_that_follow"
     ],

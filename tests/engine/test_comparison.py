@@ -235,6 +235,8 @@ def test_identical_results_are_one_line() -> None:
     ("text", "words"),
     [
         ("", "is not a valid record"),
+        ("[" * 200_000, "is not a valid record"),
+        ("null", "not a record of format 1: found NoneType"),
         ("[]", "not a record of format 1: found list"),
         ('{"format": 2}', "found 2"),
         ('{"format": 1}', "its name, made_utc"),

@@ -2,7 +2,7 @@
 
 import pytest
 from recipe_engine.rules.conditions import KINDS, Answer, Condition, Kind, decide, holds
-from recipe_engine.rules.errors import ConditionError, MetaError
+from recipe_engine.rules.errors import MetaError
 from recipe_engine.rules.schema import parse_condition_blocks
 
 TRUE = ("yes", "on", "true", "1")
@@ -181,5 +181,5 @@ def test_a_block_that_is_no_mapping_is_refused_with_its_place() -> None:
 
 @pytest.mark.parametrize("accepted", [{"a": 1}, [["a"]], [{"a": 1}]])
 def test_an_accepted_value_that_is_no_plain_value_is_refused_with_its_place(accepted: object) -> None:
-    with pytest.raises(ConditionError, match=r"x/_cm\.yaml: deps\[0\]\.skip_if_env\.KEY: expected values, found"):
+    with pytest.raises(MetaError, match=r"x/_cm\.yaml: deps\[0\]\.skip_if_env\.KEY: expected values, found"):
         parse_condition_blocks({"skip_if_env": {"KEY": accepted}}, "x/_cm.yaml: deps[0]")

@@ -227,7 +227,6 @@ def test_the_flags_of_the_whole_tree_go_down_and_those_of_one_recipe_do_not() ->
         "silent",
         "steps_hidden",
         "verbose",
-        "show_time",
         "fake_deps",
         "lock_timeout_s",
         "mixed_versions",

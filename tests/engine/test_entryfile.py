@@ -85,29 +85,6 @@ def test_an_unchanged_file_is_fine_and_a_touched_one_too(tmp_path: Path) -> None
     assert file_problem(path, record, is_thorough=True) == ""
 
 
-def edit_same_size(path: Path) -> None:
-    path.write_bytes(b"54321")
-    os.utime(path, ns=(0, 0))
-
-
-@pytest.mark.parametrize(
-    ("change", "text"),
-    [
-        (lambda path: path.unlink(), "is missing"),
-        (lambda path: path.write_bytes(b"123456"), "has 6 bytes instead of 5"),
-        (edit_same_size, "was edited (the SHA-256 differs)"),
-    ],
-)
-def test_a_changed_file_is_noticed(tmp_path: Path, change: Any, text: str) -> None:
-    path = tmp_path / "data"
-    path.write_bytes(b"12345")
-    record = record_file(path, tmp_path)
-    change(path)
-    problem = file_problem(path, record, is_thorough=False)
-    assert text in problem
-    assert str(path) in problem
-
-
 def test_an_edit_that_hides_its_time_is_noticed_by_a_thorough_look_only(tmp_path: Path) -> None:
     path = tmp_path / "data"
     path.write_bytes(b"12345")

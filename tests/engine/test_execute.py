@@ -1,11 +1,10 @@
 """The order of everything in one run, what a dependency and a caller see, and how a run ends early."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from helpers import TemporaryHome
-from recipe_engine.rules.errors import CacheMiss, CycleError, HookFailed, RecipeError, ScriptNotFound
+from recipe_engine.rules.errors import CacheMiss, CycleError, HookFailed, ScriptNotFound
 
 TRACED = """
     from pathlib import Path
@@ -329,29 +328,6 @@ def test_a_circle_ends_when_nothing_changes_any_more(home: TemporaryHome, needed
 # --- scripts and helpers ---
 
 
-@pytest.mark.parametrize(
-    ("flavor", "version", "platform", "chosen"),
-    [
-        ("", "", "", "run"),
-        ("debian", "", "", "run-debian"),
-        ("debian", "12", "", "run-debian-12"),
-        ("debian", "12", "x86_64", "run-debian-12-x86_64"),
-        ("debian", "11", "x86_64", "run-debian-x86_64"),
-        ("ubuntu", "24.04", "x86_64", "run-x86_64"),
-        ("ubuntu", "24.04", "arm64", "run"),
-    ],
-)
-def test_the_most_special_script_of_the_host_is_run(
-    home: TemporaryHome, flavor: str, version: str, platform: str, chosen: str
-) -> None:
-    names = ["run", "run-debian", "run-debian-12", "run-debian-12-x86_64", "run-debian-x86_64", "run-x86_64"]
-    texts = {f"{name}.sh": f"echo CM_RAN={name} > tmp-run-env.out" for name in names}
-    home.recipe("get-x", {"new_env_keys": ["CM_RAN"]}, files=texts)
-    keys = ("CM_HOST_OS_FLAVOR", "CM_HOST_OS_VERSION", "CM_HOST_PLATFORM_FLAVOR")
-    env = dict(zip(keys, (flavor, version, platform), strict=True))
-    assert home.run("get,x", env=env)["new_env"] == {"CM_RAN": chosen}
-
-
 def test_a_named_script_must_exist(home: TemporaryHome) -> None:
     home.recipe("get-x", {"script_name": "build"}, run_sh="true")
     with pytest.raises(ScriptNotFound, match=r"no native script 'build\.sh'\. It has: run\.sh") as caught:
@@ -483,13 +459,6 @@ def test_a_hook_that_breaks_the_contract_is_named(
         assert hook in text
 
 
-def test_a_customize_that_cannot_be_loaded_is_an_error_with_its_line(home: TemporaryHome) -> None:
-    home.recipe("get-x", customize="import no_such_module_here\n")
-    with pytest.raises(RecipeError, match=r"cannot load .*customize\.py") as caught:
-        home.run("get,x")
-    assert "no_such_module_here" in caught.value.message
-
-
 def test_customize_may_import_the_module_beside_it(home: TemporaryHome) -> None:
     for alias, value in (("get-x", "x"), ("get-y", "y")):
         home.recipe(
@@ -549,22 +518,3 @@ def test_a_value_of_several_lines_reaches_the_script_whole(home: TemporaryHome) 
     home.run("get,x", env={"CM_V": value})
     assert (home.work / "got").read_text(encoding="utf-8") == value
     assert not list(home.folder.rglob("pwned"))
-
-
-@pytest.mark.parametrize(
-    ("key", "name", "old", "expected"),
-    [
-        ("+CM_L", "CM_L", None, "a b:$c"),
-        ("+CM_L", "CM_L", "old", "a b:$c:old"),
-        ("+ CM_L", "CM_L", "old", "a b $c old"),
-        ("+,CM_L", "CM_L", "old", "a b,$c,old"),
-    ],
-)
-def test_a_list_key_is_joined_in_front_of_the_old_value(
-    home: TemporaryHome, monkeypatch: pytest.MonkeyPatch, key: str, name: str, old: str | None, expected: str
-) -> None:
-    if old is not None:
-        monkeypatch.setenv(name, old)
-    home.recipe("get-x", run_sh=f"""printf '%s' "${name}" > got""")
-    home.run("get,x", env={key: ["a b", "$c"]})
-    assert Path(home.work / "got").read_text(encoding="utf-8") == expected

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_engine.rules.query import IndexEntry, RecipeIndex, dynamic_name
+from recipe_engine.rules.query import IndexEntry, RecipeIndex, declared_as
 
 
 def entry(alias: str, tags: str = "get,x", variations: str = "", **fields: Any) -> IndexEntry:
@@ -68,11 +68,13 @@ def test_all_tags_are_those_of_any_recipe() -> None:
         ("n.", ["n.#"], ""),
         ("n.8.", ["n.#"], ""),
         ("nn.8", ["n.#"], ""),
-        ("n.8", ["n.8"], ""),
+        ("n.8", ["n.#", "n.8"], "n.8"),
     ],
 )
-def test_a_name_with_a_value_belongs_to_the_name_with_a_hash(variation: str, declared: list[str], name: str) -> None:
-    assert dynamic_name(variation, declared) == name
+def test_a_variation_is_declared_as_itself_or_as_the_name_with_a_hash(
+    variation: str, declared: list[str], name: str
+) -> None:
+    assert declared_as(variation, declared) == name
 
 
 @pytest.mark.parametrize(("variation", "is_declared"), [("v", True), ("n.8", True), ("n", False), ("w", False)])

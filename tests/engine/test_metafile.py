@@ -14,7 +14,7 @@ from helpers import CHECKOUT, TemporaryHome, uid_of
 from recipe_engine.disk.digests import recipe_digest, recipe_files, recipe_stamp
 from recipe_engine.disk.metadata import MAX_BASES, MAX_META_BYTES, MissingBase, meta_files, read_meta
 from recipe_engine.rules.conditions import decide
-from recipe_engine.rules.errors import ConditionError, MetaError, RecipeError, VariationError
+from recipe_engine.rules.errors import MetaError, RecipeError, VariationError
 from recipe_engine.rules.schema import apply_overrides, parse_condition_blocks, parse_dependency
 
 
@@ -481,7 +481,7 @@ def test_a_mapping_in_the_place_of_a_value_never_holds_in_a_successors_recipe() 
     (condition,) = parse_condition_blocks(block, "x/meta.yaml: update_meta_if_env[0]")
     assert condition.wanted == (("MLC_OS", ("linux",)), ("adr", ()))
     assert decide((condition,), {"MLC_OS": "linux", "adr": "x"}).answer == "no"
-    with pytest.raises(ConditionError):
+    with pytest.raises(MetaError):
         parse_condition_blocks(block, "x/_cm.yaml: update_meta_if_env[0]")
     entry = parse_dependency({"tags": "get,y", "names": ["y"], **block}, "x/meta.yaml: deps[0]")
     (changed,) = apply_overrides([entry], {"y": {"tags": "_z"}}, {})

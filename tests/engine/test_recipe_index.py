@@ -180,16 +180,6 @@ def test_only_what_changed_is_read_again(root: Path, reads: Reads) -> None:
     assert reads.taken() == []
 
 
-def test_a_start_that_finds_nothing_changed_writes_nothing(root: Path) -> None:
-    source(root)
-    before = state_of(file_of(root))
-    for _ in range(3):
-        index = source(root).index
-        assert index.by_tags(["get", "a"], [])
-        assert index.broken == {}
-    assert state_of(file_of(root)) == before
-
-
 @pytest.mark.parametrize("shift_s", [-3600, 3600])
 def test_a_clock_that_was_set_back_or_forward_costs_nothing(
     root: Path, reads: Reads, monkeypatch: pytest.MonkeyPatch, shift_s: int

@@ -582,13 +582,6 @@ def test_control_characters_of_a_record_reach_no_terminal(
     assert "score\\x1b]0;title\\x07: recorded \\x1b[2J" in shown
 
 
-@pytest.mark.parametrize("text", ["[" * 200_000, "null", '{"format": 1}'])
-def test_what_is_no_record_is_refused_by_its_file(maker: TemporaryHome, text: str) -> None:
-    (maker.work / "record.json").write_text(text)
-    with pytest.raises(RequestError, match=r"record\.json"):
-        reproduce(maker, maker.work)
-
-
 def test_a_pipe_in_place_of_a_record_is_not_read(maker: TemporaryHome) -> None:
     os.mkfifo(maker.work / "record.json")
     with pytest.raises(NothingFound, match=r"contains no record\.json"):

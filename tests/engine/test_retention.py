@@ -12,11 +12,12 @@ C = Item("c", 30, 300.0)
 
 
 def gone(items: list[Item], limits: Limits) -> list[str]:
-    return [one.uid for one in decide(items, limits, NOW_S) if one.is_removed]
+    return list(decide(items, limits, NOW_S)[0])
 
 
 def reasons(items: list[Item], limits: Limits) -> dict[str, str]:
-    return {one.uid: one.reason for one in decide(items, limits, NOW_S)}
+    removed, kept = decide(items, limits, NOW_S)
+    return {**removed, **kept}
 
 
 @pytest.mark.parametrize(
@@ -52,10 +53,9 @@ def test_what_needs_an_entry_goes_with_it_and_before_it() -> None:
 
 def test_a_pinned_entry_and_all_that_it_needs_stay_with_the_reason() -> None:
     items = [A, B._replace(depends_on=("a", "elsewhere")), C._replace(depends_on=("b",), kept_because="pinned")]
-    found = decide(items, Limits(max_size_bytes=0, older_than_s=0), NOW_S)
-    assert not [one for one in found if one.is_removed]
-    told = {one.uid: one.reason for one in found}
-    assert told == {"a": "needed by c, which is pinned", "b": "needed by c, which is pinned", "c": "pinned"}
+    removed, kept = decide(items, Limits(max_size_bytes=0, older_than_s=0), NOW_S)
+    assert removed == {}
+    assert kept == {"a": "needed by c, which is pinned", "b": "needed by c, which is pinned", "c": "pinned"}
 
 
 def test_what_needs_a_pinned_entry_may_go() -> None:
@@ -98,16 +98,15 @@ def test_whatever_the_cache_nothing_that_stays_lacks_what_it_needs(seed: int) ->
         for name in names
     ]
     limits = Limits(chance.choice([None, 200, 700]), chance.choice([None, 300.0]))
-    found = decide(items, limits, NOW_S)
-    removed = {one.uid for one in found if one.is_removed}
-    assert len(removed) == len([one for one in found if one.is_removed])
+    removed, kept = decide(items, limits, NOW_S)
     for item in items:
         if item.uid not in removed:
-            assert removed.isdisjoint(item.depends_on)
+            assert removed.keys().isdisjoint(item.depends_on)
         else:
             assert not item.kept_because
-    assert {one.uid for one in found if not one.is_removed}.isdisjoint(removed)
-    assert found == decide(items[::-1], limits, NOW_S)
+    assert kept.keys().isdisjoint(removed)
+    again = decide(items[::-1], limits, NOW_S)
+    assert [list(part.items()) for part in again] == [list(removed.items()), list(kept.items())]
 
 
 def test_ten_thousand_entries_are_decided_without_comparing_each_with_each() -> None:

@@ -64,7 +64,6 @@ def test_an_artifacts_that_is_no_list_of_words_is_refused(value: Any, home: Temp
         ("fake_deps", "fake_deps"),
         ("dirty", "dirty"),
         ("save_env", "save_env"),
-        ("time", "show_time"),
         ("ignore_script_error", "ignore_script_error"),
     ],
 )
@@ -73,22 +72,6 @@ def test_each_flag_is_read_in_cms_ways_of_writing_it(flag: str, field: str) -> N
         assert getattr(parse_request({"tags": "get,x", flag: value}).options, field) is True
     for value in (False, "no", "", None):
         assert getattr(parse_request({"tags": "get,x", flag: value}).options, field) is False
-
-
-@pytest.mark.parametrize(
-    ("i", "text"),
-    [
-        ({"new": True, "renew": True}, "--new and --renew"),
-        ({"lock_timeout": "soon"}, "--lock_timeout must be a number of seconds >= 0, got 'soon'"),
-        ({"env": "CM_X=1"}, "--env needs a key, found 'CM_X=1'"),
-        ({"state": ["x"]}, "--state"),
-        ({"env": {"+PATH": {"a": "b"}}}, "+PATH"),
-    ],
-)
-def test_a_flag_that_makes_no_sense_is_named_with_its_value(i: dict[str, Any], text: str) -> None:
-    with pytest.raises(RequestError) as caught:
-        parse_request({"tags": "get,x", **i})
-    assert text in caught.value.message
 
 
 def test_flags_that_recipes_read_are_put_into_the_env() -> None:
@@ -102,20 +85,6 @@ def test_flags_that_recipes_read_are_put_into_the_env() -> None:
     assert request.options.lock_timeout_s == 2.0
 
 
-def test_an_unknown_tag_is_named_with_the_nearest_recipes(home: TemporaryHome) -> None:
-    for alias in ("get-cuda", "get-cuda-devices", "get-cudnn", "run-other"):
-        home.recipe(alias)
-    with pytest.raises(NotFound) as caught:
-        home.run("get,cudda")
-    text = caught.value.describe()
-    assert caught.value.code == 1
-    assert "no recipe at all has the tag 'cudda', close ones: cuda" in text
-    assert len([line for line in text.splitlines() if line.startswith("    ")]) == 3
-    assert "get-cuda: " in text
-    assert "run-other" not in text
-    assert caught.value.hint == "cm find script --tags=get"
-
-
 def test_an_unknown_variation_is_named_with_the_known_ones(home: TemporaryHome) -> None:
     home.recipe("get-x", {"variations": {"onnxruntime": {}, "null": {}, "n.#": {}, "null,n.#": {}}})
     with pytest.raises(VariationNotFound) as caught:
@@ -123,13 +92,6 @@ def test_an_unknown_variation_is_named_with_the_known_ones(home: TemporaryHome) 
     assert caught.value.code == 16
     assert "no variation _onnx-runtime (close: _onnxruntime)" in caught.value.message
     assert "its variations: _n.#, _null, _onnxruntime" in caught.value.message
-
-
-def test_an_unknown_name_is_named_with_the_nearest(home: TemporaryHome) -> None:
-    home.recipe("get-cuda")
-    with pytest.raises(NotFound, match="no recipe is called 'get-cudda'") as caught:
-        home.run("", artifact="get-cudda")
-    assert "get-cuda" in caught.value.hint
 
 
 def test_asking_for_nothing_runs_nothing(home: TemporaryHome) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from builders import FILE, FOLDER, recipe
 from recipe_engine.rules.conditions import Condition
-from recipe_engine.rules.errors import ConditionError, MetaError, RecipeError
+from recipe_engine.rules.errors import MetaError, RecipeError
 from recipe_engine.rules.model import PHASES, InputDescription, RecipeId
 from recipe_engine.rules.query import VersionRange
 from recipe_engine.rules.schema import is_yes, parse_layer, parse_overrides, parse_recipe, text_of
@@ -87,7 +87,7 @@ def test_a_value_of_the_wrong_kind_is_refused_with_file_key_path_and_what_was_fo
 
 
 def test_the_path_of_a_condition_reaches_down_to_the_key() -> None:
-    with pytest.raises(ConditionError) as caught:
+    with pytest.raises(MetaError) as caught:
         recipe(prehook_deps=[{"tags": "get,y"}, {"tags": "get,z", "skip_if_env": {"A": {"b": 1}}}])
     assert caught.value.message == f"{FILE}: prehook_deps[1].skip_if_env.A: expected values, found {{'b': 1}}"
 

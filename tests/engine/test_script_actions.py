@@ -214,13 +214,6 @@ def test_a_failing_native_command_tells_its_exit_code(tmp_path: Path, monkeypatc
         actions.native_run_action({})
 
 
-@pytest.mark.parametrize("action", sorted(actions.INSTEAD))
-def test_an_action_that_is_not_there_names_what_to_use(action: str) -> None:
-    with pytest.raises(RequestError, match=f"cm {action} script") as caught:
-        actions.unsupported_action({"action": action})
-    assert caught.value.hint
-
-
 def test_removing_needs_a_name_and_somebody_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", None)
     with pytest.raises(RequestError, match="no recipe was selected"):

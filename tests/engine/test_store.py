@@ -192,21 +192,6 @@ def test_an_entry_changed_by_another_process_is_noticed(root: Path) -> None:
     assert looking.problem(entry) == "another process has just changed it"
 
 
-def test_a_path_on_which_an_entry_depends_is_looked_at(root: Path, tmp_path: Path) -> None:
-    tool = tmp_path / "tool"
-    tool.write_text("x")
-    entry = make(root, dependent_path=str(tool))
-    assert Store(root).problem(entry) == ""
-    tool.unlink()
-    assert "tool (a dependency) is missing" in Store(root).problem(entry)
-
-
-def test_a_declared_file_that_does_not_exist_is_an_error_and_the_entry_stays_unfinished(root: Path) -> None:
-    with pytest.raises(StoreError, match=r"declared the file 'model\.onnx'"):
-        make(root, files=("model.onnx",))
-    assert Store(root).find(KEY) == []
-
-
 def test_a_recipe_may_declare_its_whole_folder(root: Path) -> None:
     made = Store(root)
     entry = made.start(KEY, MAKER)
@@ -379,15 +364,6 @@ def test_a_cache_that_cannot_be_written_is_an_error_with_its_path(tmp_path: Path
     (tmp_path / "file").write_text("x")
     with pytest.raises(StoreError, match=r"file/cache"):
         make(tmp_path / "file" / "cache")
-
-
-def test_foreign_and_damaged_folders_in_the_cache_are_passed_over(root: Path) -> None:
-    entry = make(root)
-    for name, text in (("other", "{}"), ("damaged", "{"), ("list", "[]")):
-        (root / name).mkdir()
-        (root / name / "_cm.json").write_text(text)
-    (root / "no-meta").mkdir()
-    assert Store(root).entries() == [entry]
 
 
 def test_uids_are_no_numbers_for_yaml(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -171,7 +171,6 @@ def test_ones_own_clone_is_fine_and_one_that_can_be_written_is_noted(tmp_path: P
 
 
 SCRATCH = "/mnt/scratch"
-MOUNTED = {"/proc/mounts": f"/dev/sda / ext4 rw 0 0\n/dev/sdb {SCRATCH} ext4 {{}} 0 0\n"}
 FSTAB = {"/etc/fstab": f"# none\n/dev/sda / ext4 defaults 0 1\nserver:/x {SCRATCH} nfs ro,hard 0 0\n"}
 UNREADABLE = {f"test -r {SCRATCH}": {"code": 1}, f"test -x {SCRATCH}": {"code": 1}}
 FILE = {f"{SCRATCH}/file": ""}

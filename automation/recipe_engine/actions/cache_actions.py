@@ -244,16 +244,17 @@ def plan_gc(store: Store, limits: Limits, now_s: float) -> GcPlan:
         )
         for name, entry in entries.items()
     }
-    removed = list(_left_folders(store, entries, now_s))
-    kept: list[Candidate] = []
-    size_bytes = _size(removed) + sum(item.size_bytes for item in items.values())
-    for decision in decide([*items.values()], limits, now_s):
-        entry, item, reason = entries[decision.uid], items[decision.uid], decision.reason
-        if not decision.is_removed and item.useless and (entry.is_complete or entry.retired):
-            reason = f"{item.useless}, but {reason}"
-        candidate = Candidate(entry.path, entry, item.size_bytes, item.last_use_s, reason)
-        (removed if decision.is_removed else kept).append(candidate)
-    return GcPlan(tuple(removed), tuple(kept), size_bytes)
+    left = tuple(_left_folders(store, entries, now_s))
+    removed, kept = decide([*items.values()], limits, now_s)
+    for uid in (uid for uid in kept if entries[uid].is_complete or entries[uid].retired):
+        kept[uid] = ", but ".join(filter(None, (items[uid].useless, kept[uid])))
+
+    def candidates(reasons: Mapping[str, str]) -> tuple[Candidate, ...]:
+        rows = ((entries[uid], items[uid], reason) for uid, reason in reasons.items())
+        return tuple(Candidate(entry.path, entry, item.size_bytes, item.last_use_s, why) for entry, item, why in rows)
+
+    size_bytes = _size(left) + sum(item.size_bytes for item in items.values())
+    return GcPlan((*left, *candidates(removed)), candidates(kept), size_bytes)
 
 
 def _kept_because(store: Store, entry: CacheEntry, now_s: float) -> str:

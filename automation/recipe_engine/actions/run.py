@@ -189,7 +189,6 @@ _SWITCHES: Mapping[str, tuple[str, ...]] = {
     "silent": ("silent", "s"),
     "verbose": ("verbose", "v"),
     "fake_run": ("fake_run", "prepare"),
-    "show_time": ("time",),
     **{name: (name,) for name in ("dirty", "fake_deps", "mixed_versions", "save_env")},
 }
 """Options and the flags that switch each on; those that a dependency entry has too are in rules/inputs.py."""

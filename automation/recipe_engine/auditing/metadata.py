@@ -13,15 +13,7 @@ from ..rules.input_types import allowed_text, converted
 from ..rules.inputs import FLAGS, HANDED_ON
 from ..rules.keys import FOR_PEOPLE, LIVE_KEYS, UNREAD
 from ..rules.model import Dependency, Recipe, Variation
-from ..rules.query import (
-    IndexEntry,
-    RecipeIndex,
-    TagQuery,
-    dynamic_name,
-    nearest_hint,
-    parse_query,
-    split_words,
-)
+from ..rules.query import IndexEntry, RecipeIndex, TagQuery, declared_as, nearest_hint, parse_query, split_words
 from ..rules.secrets import is_secret
 from ..rules.spelling import meant
 from .findings import Finding
@@ -199,18 +191,14 @@ def secrets(audited: AuditedRecipe, _: Registered) -> Iterator[Finding]:
 # --- variations ---
 
 
-def _is_declared(recipe: Recipe, name: str) -> bool:
-    return name in recipe.variations or dynamic_name(name, recipe.variations) != ""
-
-
 @finds("default-unknown", "base-unknown", "alias-unusable", "combination-unknown")
 def references(audited: AuditedRecipe, _: Registered) -> Iterator[Finding]:
     """Variations that the metadata names and does not have."""
     recipe = audited.recipe
     for code, name, key, text in _references(recipe):
-        if not _is_declared(recipe, name):
+        if not declared_as(name, recipe.variations):
             hint = nearest_hint(name, recipe.variations, "_")
-            if name.startswith("_") and _is_declared(recipe, name[1:]):
+            if name.startswith("_") and declared_as(name[1:], recipe.variations):
                 hint = f"without the underscore: {name[1:]}"
             yield audited.finding(code, text, key, hint)
 
@@ -247,11 +235,12 @@ def groups(audited: AuditedRecipe, _: Registered) -> Iterator[Finding]:
             if group not in members:
                 text = f"no variation is in the group '{group}'"
                 yield audited.finding("default-unknown", text, key, nearest_hint(group, members))
-            elif member not in members[group] and not dynamic_name(member, members[group]):
+            elif not declared_as(member, members[group]):
                 text = f"'{member}' is not in the group '{group}'"
                 yield audited.finding("default-unknown", text, key, nearest_hint(member, members[group]))
     for name, variation in recipe.variations.items():
-        if variation.alias and (variation.group or variation.is_default) and _is_declared(recipe, variation.alias):
+        is_both = variation.alias and (variation.group or variation.is_default)
+        if is_both and declared_as(variation.alias, recipe.variations):
             text = f"_{name} has an alias together with a group or default"
             yield audited.finding("alias-unusable", text, f"variations.{name}.alias")
     waiting = {name: set(variation.base) for name, variation in recipe.variations.items()}
@@ -297,7 +286,7 @@ def _why_dead(recipe: Recipe, variation: Variation) -> str:
     for part in variation.parts:
         if part.endswith(".#"):
             return f"_{part} is never on without a value, and values do not match it"
-        if not _is_declared(recipe, part):
+        if not declared_as(part, recipe.variations):
             near = meant(part, recipe.variations)
             return f"variation _{part} does not exist" + (f" (did you mean _{near}?)" if near else "")
         group = recipe.variations[declared_name(recipe, part)].group

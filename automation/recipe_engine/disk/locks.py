@@ -191,8 +191,7 @@ def _has_orphans(path: Path) -> bool:
 def first_environment(pid: str) -> bytes:
     """The environment that a process was started with; empty when it has ended or is not ours."""
     try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            return file.read()
+        return Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
         return b""
 
@@ -243,12 +242,11 @@ def _folder_holder(handle: int) -> str:
 
 def _process_text(pid: str) -> str:
     """A running process: its number, since when, and its command without secrets."""
-    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-        ticks = int(file.read().rpartition(")")[2].split()[19])  # starttime, field 22 of proc(5)
+    stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    ticks = int(stat.rpartition(")")[2].split()[19])  # starttime, field 22 of proc(5)
     with open("/proc/stat", encoding="ascii") as file:
         boot_s = next(int(line.split()[1]) for line in file if line.startswith("btime"))
-    with open(f"/proc/{pid}/cmdline", "rb") as file:
-        words = file.read().decode(errors="replace").split("\0")[:-1]
+    words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")[:-1]
     if os.path.basename(words[1]) == "cm":  # behind its Python
         words = ["cm", *words[2:]]
     since = utc_text(boot_s + ticks / os.sysconf("SC_CLK_TCK"))

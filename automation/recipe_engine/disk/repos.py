@@ -28,7 +28,7 @@ from ..rules.errors import MetaError, VariationError
 from ..rules.frozen import Frozen
 from ..rules.inputs import dependency_names
 from ..rules.model import EntryRecord, Maker, Recipe
-from ..rules.query import IndexEntry, RecipeIndex, dynamic_name
+from ..rules.query import IndexEntry, RecipeIndex, declared_as
 from ..rules.schema import parse_recipe
 from .digests import (
     TICK_NS,
@@ -467,7 +467,7 @@ def used_digests(repo_path: Path, asked: Mapping[str, Sequence[str]]) -> dict[st
     for name, variations in asked.items():
         meta = read_meta(repo_path / "script" / name, [repo_path])
         recipe = parse_recipe(as_json(meta.values), repo_path / "script" / name, repo_path, meta.name)
-        known = [one for one in variations if one in recipe.variations or dynamic_name(one, recipe.variations)]
+        known = [one for one in variations if declared_as(one, recipe.variations)]
         try:
             applied = [one.name for one in resolve_variations(recipe, known, [])]
         except VariationError:

@@ -13,9 +13,10 @@ from ..planning.plan import PlannedStep, maker_note
 from ..planning.planned import PlannedEngine
 from ..planning.planned_step import PlannedContext
 from ..rules.cachekey import Part, misfits
-from ..rules.conditions import Verdict, is_glob, shown
+from ..rules.conditions import Verdict, shown
 from ..rules.configure import ASKED_FOR
 from ..rules.deps import tag_origins
+from ..rules.env import is_glob
 from ..rules.model import PHASES, CacheEntry, CacheKey, Configured, Dependency, Phase, Recipe, Request, StepEvent
 from ..rules.query import (
     BOUND_KEYS,

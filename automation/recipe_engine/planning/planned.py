@@ -37,7 +37,7 @@ from ..rules.model import (
 )
 from ..rules.query import Choice, VersionRange
 from ..running.compat import Automation
-from ..running.context import StepContext, foreseen_os_env, remarks
+from ..running.context import StepContext, foreseen_os_env
 from ..running.effects import VALIDATE_SCRIPT, Entries
 from ..running.engine import Engine
 from ..running.hooks import FILE_NAME, call_hook, hook_input
@@ -169,10 +169,6 @@ class PlannedEffects:
         """Nothing is made."""
         return Maker("", "")
 
-    def remarks(self, step: StepContext) -> list[str]:
-        """As for a run."""
-        return remarks(step.configured)
-
     def tell(self, configured: Configured, mark: str, text: str, *, is_detail: bool = False) -> None:
         """Keeps what needs attention as a note of the step."""
         if mark == "!":
@@ -185,11 +181,8 @@ def _automation(step: PlannedContext) -> Automation:
     def refuse(*_: Any) -> NoReturn:
         raise RequestError(f"{step.recipe.id.alias}: plan(i) must not run a script or detect_version")
 
-    looking = Automation(
-        None, run_native=refuse, detect_version=refuse, work_path=os.getcwd(), prefix=step.recipe.prefix
-    )
-    looking.cache_path = str(step.planner.planned_store.root)
-    return looking
+    cache_path = str(step.planner.planned_store.root)
+    return Automation(None, run_native=refuse, detect_version=refuse, cache_path=cache_path, prefix=step.recipe.prefix)
 
 
 def _below_another_folder(step: PlannedContext, env: WatchedEnv) -> set[str]:

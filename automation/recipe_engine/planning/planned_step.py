@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..disk.metadata import recipe_texts
-from ..rules.conditions import KINDS, Unknown, has_symbol, is_glob, overlap, sources, symbol, with_unknown
+from ..rules.conditions import KINDS, Unknown, has_symbol, overlap, sources, symbol, with_unknown
 from ..rules.deps import kept_env
 from ..rules.env import (
     PLACEHOLDER,
@@ -29,6 +29,7 @@ from ..rules.env import (
     State,
     expand_env,
     expand_text,
+    is_glob,
     key_matcher,
     merge_env,
     merge_state,

@@ -100,10 +100,6 @@ class PlannedStore:
         """Locks nothing: a plan changes no entry."""
         yield True
 
-    def entries(self, *, refresh: bool = False) -> list[CacheEntry]:
-        """The entries on disk, then the planned ones."""
-        return [*self._real.entries(), *(planned.entry for planned in self._finished())]
-
     def entries_of(self, recipe_uid: str, *, refresh: bool = False) -> list[CacheEntry]:
         """The entries of one recipe on disk, then the planned ones."""
         return [*self._real.entries_of(recipe_uid), *(planned.entry for planned in self._finished(recipe_uid))]

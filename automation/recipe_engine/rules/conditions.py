@@ -16,7 +16,7 @@ import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-from .env import Env, key_matcher
+from .env import Env, is_glob, key_matcher
 from .frozen import Frozen
 
 START, END, COMMA = "\ue000", "\ue001", "\ue002"
@@ -105,14 +105,6 @@ def with_unknown(env: Env, names: Iterable[str], unknown: Unknown) -> Env:
     """``env`` with those of ``names`` as unknown values that it lacks and that a step may have set."""
     absent = sorted(set(names).difference(env)) if unknown.rules else ()
     return {**env, **{key: symbol(key, source) for key in absent if (source := unknown.source(key))}}
-
-
-_WILDCARDS = frozenset("*?[")
-
-
-def is_glob(pattern: str) -> bool:
-    """Whether a key pattern matches more than one name."""
-    return not _WILDCARDS.isdisjoint(pattern)
 
 
 def overlap(patterns: Iterable[str], allowed: Sequence[str]) -> tuple[str, ...]:

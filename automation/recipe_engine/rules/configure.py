@@ -29,7 +29,7 @@ from .model import (
     Variation,
     Witness,
 )
-from .query import BOUND_KEYS, VersionRange, dynamic_name, nearest, nearest_hint
+from .query import BOUND_KEYS, VersionRange, declared_as, nearest, nearest_hint
 from .schema import (
     apply_overrides,
     is_yes,
@@ -61,7 +61,7 @@ def version_variation(recipe: Recipe, request: Request, version: str) -> tuple[s
     Source: automation/script/module.py of mlcommons/mlperf-automations 20d3d94c4, before its step 800.
     """
     name = f"version.{version}"
-    is_declared = name in recipe.variations or dynamic_name(name, recipe.variations)
+    is_declared = declared_as(name, recipe.variations)
     is_asked = name in (*request.query.variations, *request.query.excluded_variations)
     return (name,) if recipe.is_successor and version and is_declared and not is_asked else ()
 
@@ -292,11 +292,8 @@ def declared_name(recipe: Recipe, name: str, reason: str = "") -> str:
 
     Raises VariationError when it declares neither; ``reason`` then says who wants it.
     """
-    if name in recipe.variations:
-        return name
-    dynamic = dynamic_name(name, recipe.variations)
-    if dynamic:
-        return dynamic
+    if declared := declared_as(name, recipe.variations):
+        return declared
     action = "help" if reason in ("", ASKED_FOR) else "audit"
     raise VariationError(
         f"recipe '{recipe.id.alias}' has no variation _{name}" + (f" ({reason})" if reason else ""),
@@ -375,7 +372,7 @@ class _Resolution:
 
     def excluded_by(self, name: str) -> str:
         """What rules out ``name``: itself, or the ``n.#`` of all values; an empty text when nothing does."""
-        return name if name in self.excluded else dynamic_name(name, self.excluded)
+        return declared_as(name, self.excluded)
 
     def variation(self, name: str) -> Variation:
         """The declared variation behind a name that is on."""

@@ -23,7 +23,7 @@ from .env import (
 from .inputs import request_from_inputs
 from .keys import DEPENDENCY_KEYS
 from .model import Configured, Dependency, Phase, Request, RunOptions
-from .query import parse_query, split_words
+from .query import declared_as, parse_query, split_words
 from .schema import merge_overrides
 
 REUSED_VERSION_KEYS = ("CM_VERSION", "CM_VERSION_*", "MLC_VERSION", "MLC_VERSION_*")
@@ -132,7 +132,7 @@ def inherited_variations(dependency: Dependency, configured: Configured, words: 
     variations = configured.recipe.variations
     inherited = []
     for applied in configured.applied:
-        declared = variations.get(applied.name) or variations.get(applied.name.partition(".")[0] + ".#")
+        declared = variations.get(declared_as(applied.name, variations))
         is_skipped = declared is not None and declared.group in dependency.skip_inherit_variation_groups
         if not is_skipped and f"-_{applied.name}" not in words and f"_-{applied.name}" not in words:
             inherited.append("_" + applied.name)
@@ -186,7 +186,5 @@ def replacement_request(inputs: Mapping[str, Any], step: Parent) -> Request:
 
 SILENT_KEY = "CM_TMP_SILENT"
 """Tells hooks to show problems only. ``CM_TMP_*`` are not handed down, but this flag holds for the whole tree."""
-_INHERITED = (
-    "quiet", "silent", "steps_hidden", "verbose", "show_time", "fake_deps", "lock_timeout_s", "mixed_versions",
-)  # fmt: skip
+_INHERITED = ("quiet", "silent", "steps_hidden", "verbose", "fake_deps", "lock_timeout_s", "mixed_versions")
 """The flags that hold for the whole tree; the others are meant for the selected recipe alone."""

@@ -40,6 +40,7 @@ SUCCESSOR_PREFIX = "MLC_"
 """What the engine's own keys start with for recipes of CM's successor (mlcommons/mlperf-automations, 2025)."""
 
 PLACEHOLDER = r"<<<(.*?)>>>"
+MAX_PASSES = 8
 
 _LOCAL_NAMES = (
     *("VERSION", "VERSION_MIN", "VERSION_MAX", "VERSION_MAX_USABLE", "DETECTED_VERSION", "INPUT", "OUTPUT"),
@@ -67,7 +68,12 @@ _INPUTS = (
 INPUT_TO_ENV = {name: PREFIX + name.upper() for name in _INPUTS}
 """Flags that every recipe gets as env (reference engine, cm4mlops e1d5c7cf0; the last two mlperf-automations, 2025)."""
 
-_GLOB_LETTERS = frozenset("*?[")
+_WILDCARDS = frozenset("*?[")
+
+
+def is_glob(pattern: str) -> bool:
+    """Whether a key pattern matches more than one name."""
+    return not _WILDCARDS.isdisjoint(pattern)
 
 
 class _Matches(dict[str, bool]):
@@ -77,9 +83,9 @@ class _Matches(dict[str, bool]):
     """
 
     def __init__(self, patterns: tuple[str, ...]) -> None:
-        self._names = frozenset(pattern for pattern in patterns if not _GLOB_LETTERS.intersection(pattern))
+        self._names = frozenset(pattern for pattern in patterns if not is_glob(pattern))
         globs = [pattern for pattern in patterns if pattern not in self._names]
-        begun = (glob[:-1] for glob in globs if glob[-1] == "*" and not _GLOB_LETTERS.intersection(glob[:-1]))
+        begun = (glob[:-1] for glob in globs if glob[-1] == "*" and not is_glob(glob[:-1]))
         self._beginnings = tuple(begun)
         others = [fnmatch.translate(glob) for glob in globs if glob[:-1] not in self._beginnings]
         self._others = re.compile("|".join(others)) if others else None
@@ -254,14 +260,14 @@ def with_own_lists(env: Mapping[str, EnvValue]) -> Env:
     return copied
 
 
-def expand_env(env: Mapping[str, EnvValue], passes: int = 8) -> Env:
-    """``env`` with placeholders replaced by other values of itself, until nothing changes (``passes`` at most).
+def expand_env(env: Mapping[str, EnvValue]) -> Env:
+    """``env`` with placeholders replaced by other values of itself, until nothing changes (``MAX_PASSES`` at most).
 
     Its lists are fresh ones: hooks append to them in place, which must not show in the env they came from.
     """
     expanded = with_own_lists(env)
     waiting = with_placeholders(env)
-    for _ in range(passes):
+    for _ in range(MAX_PASSES):
         changed = False
         for key in waiting:
             value = expand_value(expanded[key], {k: v for k, v in expanded.items() if k != key})

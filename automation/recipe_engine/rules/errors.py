@@ -147,10 +147,6 @@ class Ambiguous(RecipeError):
     """Several recipes match and none was picked."""
 
 
-class ConditionError(MetaError):
-    """A condition block of a dependency is malformed."""
-
-
 class CycleError(RecipeError):
     """A recipe needs, through its dependencies, what it is making itself."""
 

@@ -375,7 +375,6 @@ class RunOptions(Frozen):
     fake_deps: bool = False
     dirty: bool = False
     save_env: bool = False
-    show_time: bool = False
     ignore_script_error: bool = False
     mixed_versions: bool = False
     lock_timeout_s: float | None = None

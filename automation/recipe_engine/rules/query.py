@@ -8,7 +8,7 @@ what is known of all registered recipes without reading their files: enough to s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal
@@ -240,11 +240,13 @@ class IndexEntry(Frozen):
 
     def declares(self, variation: str) -> bool:
         """Whether the recipe has this variation, by exact name or as ``name.#``."""
-        return variation in self.variations or dynamic_name(variation, self.variations) != ""
+        return declared_as(variation, self.variations) != ""
 
 
-def dynamic_name(variation: str, declared: Iterable[str]) -> str:
-    """The ``name.#`` among ``declared`` that ``variation`` (``name.value``) is a case of, or an empty text."""
+def declared_as(variation: str, declared: Collection[str]) -> str:
+    """The name under which ``declared`` has a variation: itself, or ``name.#`` for ``name.value``, or an empty text."""
+    if variation in declared:
+        return variation
     name, _, value = variation.partition(".")
     candidate = f"{name}.#"
     return candidate if value and not value.endswith(".") and candidate in declared else ""

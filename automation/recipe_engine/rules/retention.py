@@ -31,18 +31,9 @@ class Limits(NamedTuple):
     older_than_s: float | None = None
 
 
-class Decision(NamedTuple):
-    """What happens to an entry, and why."""
-
-    uid: str
-    is_removed: bool
-    reason: str
-
-
-def decide(items: Sequence[Item], limits: Limits, now_s: float) -> list[Decision]:
-    """What is removed, in order, then what is kept although it is useless or breaks a limit.
-
-    Entries not named in the answer are kept, and no limit asks for their removal.
+def decide(items: Sequence[Item], limits: Limits, now_s: float) -> tuple[dict[str, str], dict[str, str]]:
+    """The uids that are removed, in order, and those that are kept although they are useless or break a limit, each
+    with the reason. All others are kept, and no limit asks for their removal.
     """
     cache = _Cache(items)
     cache.remove_useless()
@@ -56,8 +47,7 @@ def decide(items: Sequence[Item], limits: Limits, now_s: float) -> list[Decision
                 break
             cache.remove(uid, "least recently used, and the cache is larger than --max-size")
     cache.remove_useless()
-    removed = [Decision(uid, True, reason) for uid, reason in cache.removed.items()]
-    return removed + [Decision(uid, False, reason) for uid, reason in cache.kept.items() if uid not in cache.removed]
+    return cache.removed, {uid: reason for uid, reason in cache.kept.items() if uid not in cache.removed}
 
 
 class _Cache:

@@ -14,7 +14,7 @@ from typing import Any
 
 from .conditions import FALSE_WORDS, KINDS, TRUE_WORDS, Condition, decide
 from .env import EnvValue, append_unique, expand_value, merge_state
-from .errors import ConditionError, MetaError
+from .errors import MetaError
 from .keys import DEPENDENCY_KEYS, INPUT_TYPES, LIST_OF, RECIPE_KEYS, VARIATION_KEYS, Keys
 from .model import (
     PHASES,
@@ -157,7 +157,7 @@ def parse_condition_blocks(source: Mapping[str, Any], path: str) -> tuple[Condit
                     if SUCCESSOR_FILE in path:  # its engine takes such a value, which then equals nothing
                         values = []
                     else:
-                        raise ConditionError(f"{reader.at(kind)}.{key}: expected values, found {accepted!r}")
+                        raise MetaError(f"{reader.at(kind)}.{key}: expected values, found {accepted!r}")
                 pairs.append((key, tuple(text_of(value).strip().lower() for value in values)))
             conditions.append(Condition(kind, tuple(pairs)))
     return tuple(conditions)

@@ -62,15 +62,13 @@ class Automation:
     ``action_object`` and ``cache_action``, not ``cmind``.
     """
 
-    cache_path = ""
-
     def __init__(
         self,
         cmind: Any,
         *,
         run_native: Callable[[str, dict[str, Any]], dict[str, Any]],
         detect_version: Callable[[dict[str, Any]], Answer],
-        work_path: str,
+        cache_path: str = "",
         prefix: str = PREFIX,
     ) -> None:
         self.cmind = cmind
@@ -81,7 +79,7 @@ class Automation:
         self.meta = {"alias": "script", "uid": "5b4e0237da074764"}
         self._run_native = run_native
         self._detect_version = detect_version
-        self._work_path = work_path
+        self.cache_path = cache_path
 
     def _text(self, env: Mapping[str, Any], name: str) -> str:
         return str(env.get(self._prefix + name) or "")
@@ -151,7 +149,7 @@ class Automation:
     def clean_some_tmp_files(self, i: Mapping[str, Any]) -> Answer:
         """Removes the engine's scratch files from the working folder."""
         env = i.get("env") or {}
-        folder = Path(self._text(env, "TMP_CURRENT_SCRIPT_WORK_PATH") or self._work_path)
+        folder = Path(self._text(env, "TMP_CURRENT_SCRIPT_WORK_PATH") or os.getcwd())
         for name in ("tmp-run.bat", "tmp-state.json"):
             (folder / name).unlink(missing_ok=True)
         return {"return": 0}

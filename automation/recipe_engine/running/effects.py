@@ -21,7 +21,7 @@ from ..disk.store import Store
 from ..rules.env import Env, merge_env
 from ..rules.errors import HookFailed, Interrupted, RequestError, ScriptFailed
 from ..rules.model import CacheEntry, CacheKey, Configured, HookResult, Maker, Outcome, Recipe
-from .context import StepContext, remarks
+from .context import StepContext
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +33,6 @@ class Entries(Protocol):
 
     root: Path
 
-    def entries(self, *, refresh: bool = False) -> list[CacheEntry]: ...
     def entries_of(self, recipe_uid: str, *, refresh: bool = False) -> list[CacheEntry]: ...
     def find(self, key: CacheKey, *, refresh: bool = False) -> list[CacheEntry]: ...
     def problem(self, entry: CacheEntry, *, is_thorough: bool = False) -> str: ...
@@ -66,7 +65,6 @@ class Effects(Protocol):
     def remove_outputs(self, step: StepContext) -> None: ...
     def write_env_file(self, step: StepContext, name: str, env: Env, lines_before: Sequence[str] = ()) -> None: ...
     def maker(self, recipe: Recipe, variations: Sequence[str]) -> Maker: ...
-    def remarks(self, step: StepContext) -> list[str]: ...
     def tell(self, configured: Configured, mark: str, text: str, *, is_detail: bool = False) -> None: ...
 
 
@@ -168,10 +166,6 @@ class RealEffects:
     def maker(self, recipe: Recipe, variations: Sequence[str]) -> Maker:
         """What a cache entry records of the recipe that makes it with these variations."""
         return self._source.maker(recipe, variations)
-
-    def remarks(self, step: StepContext) -> list[str]:
-        """What the user should know of this machine before the step runs, a line each."""
-        return remarks(step.configured)
 
     def tell(self, configured: Configured, mark: str, text: str, *, is_detail: bool = False) -> None:
         """One line of progress: ``*`` starts, ``+`` done, ``=`` reused, ``-`` ended early, ``!`` needs attention.

@@ -338,11 +338,9 @@ def _automation(step: StepContext, cmind: Any, cache: Path) -> Automation:
         version = detected_version(step, env, cmind, cache)
         return {} if version is None else {"version": version}
 
-    automation = Automation(
-        cmind, run_native=run_native, detect_version=detect_version, work_path=os.getcwd(), prefix=step.recipe.prefix
+    return Automation(
+        cmind, run_native=run_native, detect_version=detect_version, cache_path=str(cache), prefix=step.recipe.prefix
     )
-    automation.cache_path = str(cache)
-    return automation
 
 
 def run_own_script(step: StepContext) -> None:

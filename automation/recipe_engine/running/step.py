@@ -20,7 +20,7 @@ from ..rules.env import PREFIX, merge_state
 from ..rules.errors import CacheMiss, CycleError, RecipeError
 from ..rules.inputs import with_own_names
 from ..rules.model import CacheEntry, CacheKey, Configured, Phase, Request, StepEvent, StepResult
-from .context import StepContext, with_own_places
+from .context import StepContext, remarks, with_own_places
 from .engine import Engine, check_inputs, dependent_path, may_matter, usable_entry
 
 MAX_DEPTH = 100
@@ -205,7 +205,7 @@ def make(engine: Engine, step: StepContext, entry: CacheEntry | None) -> StepRes
     step.apply_default_version()
     configured = step.configured
     engine.emit(StepEvent("run", step.trace, configured))
-    for line in (*configured.layer.warnings, *effects.remarks(step)):
+    for line in (*configured.layer.warnings, *remarks(configured)):
         effects.tell(configured, "!", f"{configured.label}: {line}")
     if not options.fake_run:
         effects.hook(step, "predeps")
