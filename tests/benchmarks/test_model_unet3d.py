@@ -19,6 +19,7 @@ from crowdperf.benchmarks.unet3d import model as unet3d
 from crowdperf.benchmarks.unet3d import network as architecture
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.base.model_facts import ModelFacts, read_model_facts
+from crowdperf.harness.base.tensors import aligned_empty
 from crowdperf.harness.datasets import kits19
 from crowdperf.harness.media import nifti
 from crowdperf.models.make_model import ModelRequest, build_modules, write_model
@@ -227,8 +228,9 @@ def test_starts_cover_every_voxel():
 
 
 @pytest.mark.parametrize("shape", [(3, 20, 20, 20), (2, 1, 1, 1), (3, 4, 64, 64), (4, 5, 64, 64), (3, 1, 127, 129)])
-def test_classes_are_those_of_argmax_with_ties_to_the_first(shape):
+def test_classes_are_those_of_argmax_with_ties_to_the_first(monkeypatch, shape):
     """Volumes of a part of a block, of whole blocks, and of blocks and a part."""
+    monkeypatch.setattr(unet3d, "_BLOCK_VOXELS", 1 << 13)
     random = np.random.default_rng(0)
     scores, norm = random.integers(0, 3, shape).astype(np.float32), random.integers(1, 3, shape[1:]).astype(np.float32)
     found = unet3d.classes_of(scores, norm)
@@ -244,6 +246,29 @@ def test_no_class_behind_a_score_that_is_no_number_is_chosen(place, wanted):
 
 
 # --- the timed part ---
+
+
+@pytest.mark.parametrize("window", [1, 4, 5])
+def test_windows_are_summed_with_their_weights_slice_by_slice(window):
+    random = np.random.default_rng(0)
+    weights = random.random((window,) * 3, dtype=np.float32)
+    total, shape = unet3d._Sum((6, 7, 8), 3, weights), (3, *weights.shape)
+    sums, norm = np.zeros((3, 6, 7, 8), np.float32), np.zeros((6, 7, 8), np.float32)
+    for start in [(0, 0, 0), (1, 2, 3), (1, 0, 2)]:
+        scores = random.standard_normal(shape, dtype=np.float32)
+        total.add(start, scores)
+        place = tuple(slice(first, first + window) for first in start)
+        sums[(slice(None), *place)] += scores * weights
+        norm[place] += weights
+    assert np.array_equal(total._scores, sums) and np.array_equal(total._norm, norm)
+
+
+@pytest.mark.parametrize("shape, dtype", [((3, 5), np.float32), ((7,), np.uint8), ((2, 1), np.float64)])
+def test_aligned_memory_begins_with_a_cache_line(shape, dtype):
+    for _ in range(8):
+        array = aligned_empty(shape, dtype)
+        assert (array.shape, array.dtype, array.ctypes.data % 64) == (shape, dtype, 0)
+        assert array.flags.c_contiguous and array.flags.writeable
 
 
 def open_tiny() -> unet3d.Unet3d:
