@@ -1,6 +1,6 @@
 """Hooks of get-ml-model-digits: give the model that fit_model.py wrote to the recipes above.
 
-The fit runs in the benchmark's virtual environment (numpy, onnx and onnxruntime live there); here only the facts
+The fit runs in the benchmark's virtual environment (numpy and onnxruntime live there); here only the facts
 in its `model.json` are read.
 """
 

@@ -1,16 +1,11 @@
 """Fits the digits network on the training part, writes digits.onnx and model.json, and refuses a poor model.
 
-Run by run.sh in the benchmark's virtual environment; needs numpy, onnx and onnxruntime:
+Run by run.sh in the benchmark's virtual environment; needs numpy and onnxruntime:
 
     python3 fit_model.py --dataset_dir FOLDER_OF_GET_DATASET_DIGITS --output_dir FOLDER
 
 The accuracy in model.json is what onnxruntime answers for the validation part with the very bytes that are written: it
-is the reference that a benchmark run of this model is compared with.
-
-Writes a fitted digits network as an ONNX graph and asks onnxruntime what it answers.
-
-The graph: Conv, Relu, MaxPool, Flatten, Gemm; input `image` float32[batch, 1, 8, 8], output `logits`
-float32[batch, 10].
+is the reference that a benchmark run of this model is compared with. `onnx_file.py` writes the graph.
 """
 
 import argparse
@@ -23,59 +18,18 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
-import onnx
 import onnxruntime
-from network import PADDING, PATCH_SIZE, POOL_SIZE, FitSettings, Network, as_input, fit_network
-from onnx import ModelProto, TensorProto, checker, helper, numpy_helper
+from network import FitSettings, as_input, fit_network
+from onnx_file import FILE_FORMAT, OPERATOR_SET, model_bytes
 
 from crowdperf.kit.whole_file import write_bytes_whole, write_json
 
-# Operator set 13 and file format 8 are read by every onnxruntime from 1.10 on (table "Backwards compatibility" of
-# https://onnxruntime.ai/docs/reference/compatibility.html, read 2026-11-21); the graph needs nothing newer.
-OPERATOR_SET = 13
-FILE_FORMAT = 8
 
-
-def build_model(network: Network) -> ModelProto:
-    """The checked ONNX model with a free batch size."""
-    nodes = [
-        helper.make_node(
-            "Conv",
-            ["image", "filters", "filter_bias"],
-            ["maps"],
-            kernel_shape=[PATCH_SIZE, PATCH_SIZE],
-            pads=[PADDING] * 4,
-        ),
-        helper.make_node("Relu", ["maps"], ["positive_maps"]),
-        helper.make_node(
-            "MaxPool", ["positive_maps"], ["pooled"], kernel_shape=[POOL_SIZE] * 2, strides=[POOL_SIZE] * 2
-        ),
-        helper.make_node("Flatten", ["pooled"], ["features"], axis=1),
-        helper.make_node("Gemm", ["features", "head", "head_bias"], ["logits"]),
-    ]
-    weights = ("filters", "filter_bias", "head", "head_bias")
-    graph = helper.make_graph(
-        nodes,
-        "digits",
-        [helper.make_tensor_value_info("image", TensorProto.FLOAT, ["batch", 1, 8, 8])],
-        [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["batch", 10])],
-        [numpy_helper.from_array(getattr(network, name), name) for name in weights],
-    )
-    model = helper.make_model(
-        graph,
-        producer_name="crowdperf get-ml-model-digits",
-        opset_imports=[helper.make_opsetid("", OPERATOR_SET)],
-        ir_version=FILE_FORMAT,
-    )
-    checker.check_model(model, full_check=True)
-    return model
-
-
-def predict(model_bytes: bytes, inputs: np.ndarray) -> np.ndarray:
+def predict(content: bytes, inputs: np.ndarray) -> np.ndarray:
     """The digit `int64[n]` that onnxruntime on one CPU thread reads in each of `inputs float32[n, 1, 8, 8]`."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(model_bytes, options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     (logits,) = session.run(["logits"], {"image": inputs})
     return np.argmax(logits, axis=1)
 
@@ -116,7 +70,6 @@ def library_versions() -> dict[str, str]:
     return {
         "python": platform.python_version(),
         "numpy": np.__version__,
-        "onnx": onnx.__version__,
         "onnxruntime": onnxruntime.__version__,
     }
 
@@ -142,8 +95,8 @@ def make_model(dataset_dir: Path, output_dir: Path, settings: FitSettings) -> di
     training = read_part(dataset_dir, "train", dataset["sha256"])
     validation = read_part(dataset_dir, "validation", dataset["sha256"])
     network = fit_network(as_input(training.images), training.labels, settings)
-    model_bytes = build_model(network).SerializeToString(deterministic=True)
-    correct = int((predict(model_bytes, as_input(validation.images)) == validation.labels).sum())
+    content = model_bytes(network)
+    correct = int((predict(content, as_input(validation.images)) == validation.labels).sum())
     percent = accuracy_percent(correct, len(validation.labels))
     check_accuracy(percent)
     info = {
@@ -152,12 +105,12 @@ def make_model(dataset_dir: Path, output_dir: Path, settings: FitSettings) -> di
         "framework": "onnx",
         "precision": "fp32",
         "is_synthetic": False,
-        "files": {"model": {"file": "digits.onnx", "sha256": hashlib.sha256(model_bytes).hexdigest()}},
+        "files": {"model": {"file": "digits.onnx", "sha256": hashlib.sha256(content).hexdigest()}},
         "reference": {"acc": percent},
         "validation_correct": correct,
         "validation_count": len(validation.labels),
-        "sha256": hashlib.sha256(model_bytes).hexdigest(),
-        "size_bytes": len(model_bytes),
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "size_bytes": len(content),
         "input": "image float32[batch, 1, 8, 8], pixel / 16 (0..1)",
         "output": "logits float32[batch, 10]",
         "operator_set": OPERATOR_SET,
@@ -172,7 +125,7 @@ def make_model(dataset_dir: Path, output_dir: Path, settings: FitSettings) -> di
         },
         "versions": library_versions(),
     }
-    write_bytes_whole(output_dir / "digits.onnx", model_bytes)
+    write_bytes_whole(output_dir / "digits.onnx", content)
     write_json(output_dir / "model.json", info)
     return info
 
