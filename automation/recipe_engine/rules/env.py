@@ -320,10 +320,8 @@ _CLOSING = {"$(": r"(?s)\\.|[()]", "${": r"(?s)\\.|[{}]", "`": r"(?s)\\.|`"}
 
 def quoted(text: str, rule: ValueRule, known: Container[str]) -> str:
     """The shell word that stands for a value; ``known`` are the variables that the ``cm`` rule expands."""
-    import shlex  # here, because a call that reuses everything writes no script
-
     if rule == "literal" or not ("\\" in text or "$" in text or "`" in text):
-        return shlex.quote(text)
+        return _word(text)
     words: list[str] = []
     plain, position = "", 0
     token = re.compile(_TOKEN)
@@ -335,7 +333,7 @@ def quoted(text: str, rule: ValueRule, known: Container[str]) -> str:
             position = _end_of_substitution(text, found["open"], position)
             plain += text[found.start() : position]
         elif name and name in known:
-            words += [shlex.quote(plain)] if plain else []
+            words += [_word(plain)] if plain else []
             words.append(f'"${{{name}-}}"')
             plain = ""
         elif name:
@@ -343,7 +341,15 @@ def quoted(text: str, rule: ValueRule, known: Container[str]) -> str:
         elif found["escaped"] != "\n":
             plain += found["escaped"]
     plain += text[position:]
-    return "".join([*words, shlex.quote(plain)] if plain or not words else words)
+    return "".join([*words, _word(plain)] if plain or not words else words)
+
+
+@lru_cache(maxsize=8192)
+def _word(text: str) -> str:
+    """A text as a word for the shell; the env of a step has mostly the values of another."""
+    import shlex  # here, because a call that reuses everything writes no script
+
+    return shlex.quote(text)
 
 
 def _end_of_substitution(text: str, opening: str, position: int) -> int:

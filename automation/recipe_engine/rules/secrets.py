@@ -213,6 +213,7 @@ class KnownSecrets:
 
     def __init__(self) -> None:
         self.texts: tuple[str, ...] = ()
+        self.strong: tuple[str, ...] = ()  # those of them that are searched for in stored values
         self.learned: dict[Any, str] = {}  # the last text of each key: the env of a step has mostly those of another
         self.calls = 0
 
@@ -222,6 +223,7 @@ class KnownSecrets:
         new = {item for item in (text.strip(), *lines) if len(item) >= HIDDEN_LENGTH}
         if not new.issubset(self.texts):
             self.texts = tuple(sorted({*self.texts, *new}, key=lambda item: (-len(item), item)))
+            self.strong = tuple(filter(_is_strong, self.texts))
 
 
 def _is_strong(text: str) -> bool:
@@ -241,7 +243,8 @@ def known_from(*sources: Any) -> Iterator[bool]:
     finally:
         _known.calls -= 1
         if not _known.calls:
-            _known.texts, _known.learned = (), {}
+            _known.texts, _known.strong, _known.learned = (), (), {}
+            _short_stored_text.cache_clear()  # it has seen them
 
 
 def learn(value: Any, key: str = "") -> None:
@@ -309,10 +312,19 @@ def hidden_text(text: str) -> str:
 
 
 def _stored_text(text: str) -> str:
+    of_known = _short_stored_text if len(text) <= REPEATED_LENGTH else _text_without
+    return of_known(text, _known.strong)
+
+
+def _text_without(text: str, secrets: tuple[str, ...]) -> str:
     text = _without_logins(text, "")
-    for secret in filter(_is_strong, _known.texts):
+    for secret in secrets:
         text = text.replace(secret, MASK)
     return without_shapes(text)
+
+
+_short_stored_text = lru_cache(maxsize=8192)(_text_without)
+"""The env of a step has mostly the values of another: each is judged once for the same secrets."""
 
 
 def _walk(value: Any, key: str | None, on_text: Callable[[str], str]) -> Any:
@@ -336,6 +348,8 @@ def _walk(value: Any, key: str | None, on_text: Callable[[str], str]) -> Any:
 
 def holds_secret(name: str, value: Any) -> bool:
     """Whether a flag (``hf_token``, ``env.CM_API_KEY``) or its value is secret, or a word in it gives a secret flag."""
+    if value.__class__ is str:
+        return is_secret(name.rstrip(",")) or _is_key_itself(name, value) or _stored_text(value) != value
     words = value if isinstance(value, list | tuple) else ()
     flags = [str(word).partition("=")[0] for word in words if str(word).startswith("-")]
     return (

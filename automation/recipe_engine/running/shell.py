@@ -19,6 +19,7 @@ import os
 import re
 import shlex
 from collections.abc import Container, Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -136,6 +137,7 @@ def export_line(key: str, value: EnvValue, rule: ValueRule = "literal", known: C
     return f'export {name}={items}${{{name}:+{shlex.quote(separator)}"${name}"}}'
 
 
+@lru_cache(maxsize=8192)
 def variable_of(key: str) -> tuple[str, str]:
     """The variable that an env key sets, and what joins the items of a ``+KEY``; no name when no shell can hold it."""
     name, separator = key, ""
@@ -151,7 +153,8 @@ def passable(key: str, value: EnvValue) -> str:
     text = "" if value is None else str(value)
     problem = "a NUL character" if "\0" in text else ""
     try:
-        os.fsencode(text)
+        if not text.isascii():
+            os.fsencode(text)
     except UnicodeEncodeError:
         problem = "half a character"  # a lone surrogate: \ud800 in JSON
     if problem:
