@@ -166,7 +166,7 @@ def test_a_document_of_others_is_read_key_by_key() -> None:
     record = Record(content)
     assert (record.text("name"), record.whole("n"), record.flag("on"), record.number("n")) == ("a", 3, True, 3)
     assert (record.text("gone", "other"), record.number("gone"), record.flag("gone"), record.texts("gone")) == (
-        "other", None, None, ()
+        "other", None, None, None
     )  # fmt: skip
     assert record.within("in").texts("words") == ("a",)
     assert record.within("gone").values == {} and record.each("gone") == [] and record.problems == []

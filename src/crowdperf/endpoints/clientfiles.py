@@ -290,7 +290,7 @@ def read_config(path: Source) -> ClientConfig:
         scheduler_seed=runtime.whole("scheduler_random_seed"),
         sample_seed=runtime.whole("dataloader_random_seed"),
         stream_all_chunks=settings.within("client").flag("stream_all_chunks") is not False,
-        endpoints=fields.within("endpoint_config").texts("endpoints"),
+        endpoints=fields.within("endpoint_config").texts("endpoints") or (),
     )
     return checked(fields, path, config)
 

@@ -146,7 +146,7 @@ def _point_provenance(fields: Record) -> PointProvenance:
         greatest_in_flight=fields.whole("greatest_in_flight"),
         issue_span_s=fields.number("issue_span_s"),
         echoed=fields.whole("echoed") or 0,
-        differences=fields.texts("differences"),
+        differences=fields.texts("differences") or (),
         steady=_steady(fields),
     )
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from crowdperf.gate.documents import JsonFile, YamlFile, read_json, read_yaml
 from crowdperf.gate.listing import join
-from crowdperf.gate.log_view import number_of
 from crowdperf.gate.views import ScenarioView, Subject
+from crowdperf.kit.records import number_of
 from crowdperf.kit.text_documents import Json, part
 from crowdperf.logs.round_tables import ModelTable
 

@@ -7,20 +7,19 @@ one.
 
 import hashlib
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
 from crowdperf.gate.documents import TextFile
+from crowdperf.kit.records import FINITE, Values, number_of
 from crowdperf.kit.text_documents import Json
 from crowdperf.logs.detail_log import MARKER, DamagedLine, DetailLog, LogEvent
 
 _SETTINGS = ("effective_", "requested_", "result_", "early_stopping_", "loadgen_version", "sut_name", "num_errors")
 """Keys with one value in a log. An accuracy run repeats others for each part that it loads."""
 
-_NUMBERS = (int, float)
 _LOADED = "loaded_qsl_set"
 _TIME = "%m-%d-%Y %H:%M:%S.%f"
 _NATURAL_END, _AUDIT = "Ending naturally", "Found Audit Config file"
@@ -52,7 +51,7 @@ class Message:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogView:
+class LogView(Values[None]):
     """values, lines, times_ms: of the first message of each key, the times by the log's own clock, which begins before
     the run. elapsed_s: from the first power_begin to the last power_end. end_time_s: the time at which the last
     power_end was written. error_count, warning_count: of all messages (`errors` are the first of them).
@@ -64,6 +63,8 @@ class LogView:
     loaded_count: number of different samples that LoadGen loaded during the run. ends_naturally: whether the log shows
     that the run was not ended by a limit. audit_line: of the message about an audit.config, None without one.
     """
+
+    numbers = FINITE
 
     path: str
     is_missing: bool = False
@@ -91,14 +92,8 @@ class LogView:
         """True if the whole log could be read."""
         return not self.is_missing and self.problem is None
 
-    def number(self, key: str) -> float | None:
-        """Return a finite number, or None for a key that is missing or has another value."""
-        return number_of(self.values.get(key))
-
-    def text(self, key: str) -> str | None:
-        """Return a text, or None for a key that is missing or has another value."""
-        value = self.values.get(key)
-        return value if isinstance(value, str) else None
+    def _without(self, key: str, allowed: str) -> None:
+        """A rule decides what it means that a value is missing or wrong."""
 
     @cached_property
     def loaded_samples(self) -> frozenset[int]:
@@ -139,16 +134,6 @@ class LogView:
         if not isinstance(files, dict) or not files:
             return None
         return hashlib.sha256(json.dumps(files, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def number_of(value: Json) -> float | None:
-    """Return a finite number, None for anything else (a truth value is none)."""
-    if value is True or value is False or not isinstance(value, _NUMBERS):
-        return None
-    try:
-        return value if math.isfinite(value) else None
-    except OverflowError:  # an integer of thousands of digits
-        return None
 
 
 class _Messages:

@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator
 
 from crowdperf.gate.derivation import SEEDS, contradiction, given, numbers, other_seeds, version_of
-from crowdperf.gate.log_view import number_of
 from crowdperf.gate.rulebook import LOADGEN, OURS, SINCE, Scope, Violation, rule
 from crowdperf.gate.rules_accuracy import repeated_number, samples_of, shown_numbers, shown_samples
 from crowdperf.gate.steps import Step
 from crowdperf.gate.views import ResultView, ScenarioView
+from crowdperf.kit.records import number_of
 from crowdperf.logs.score_lines import parse_counts, parse_sample_counts, parse_statements
 
 _RESPONSE = re.compile(r'"qsl_idx"\s*:\s*([0-9]+),\s*"data"\s*:\s*"([0-9A-Fa-f]*)"')

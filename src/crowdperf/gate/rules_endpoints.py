@@ -11,8 +11,8 @@ from itertools import pairwise
 
 from crowdperf.gate.documents import JsonFile
 from crowdperf.gate.endpoints import AUDITS, EndpointsView, numbers_in
-from crowdperf.gate.log_view import number_of
 from crowdperf.gate.rulebook import CLIENT, CLOSED, NEWER, OURS, RULES_TEXT, Scope, Severity, Violation, rule, shown
+from crowdperf.kit.records import number_of
 from crowdperf.kit.text_documents import part
 from crowdperf.logs.round_tables import Limit
 from crowdperf.rules.names import FULL_RULES_MIN_DURATION_MS

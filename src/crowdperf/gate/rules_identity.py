@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from crowdperf.gate.documents import read_json
-from crowdperf.gate.log_view import number_of
 from crowdperf.gate.rulebook import OURS, Scope, Severity, Violation, rule, shown
 from crowdperf.gate.run_fingerprint import (
     FIGURES,
@@ -24,6 +23,7 @@ from crowdperf.gate.run_fingerprint import (
 )
 from crowdperf.gate.steps import Step
 from crowdperf.gate.views import ResultView
+from crowdperf.kit.records import number_of
 from crowdperf.rules.compliance import ANSWER_TESTS
 
 _AS_LONG = 1.06

@@ -19,9 +19,10 @@ from crowdperf.gate.derivation import (
     usable,
     version_of,
 )
-from crowdperf.gate.log_view import LogView, number_of
+from crowdperf.gate.log_view import LogView
 from crowdperf.gate.rulebook import OURS, Violation, log_rule, shown
 from crowdperf.gate.views import RunView
+from crowdperf.kit.records import number_of
 
 _SCENARIO_AND_MODE = ("scenario", "test_mode")
 _SWITCHES = ("print_timestamps", "performance_issue_unique", "performance_issue_same", EQUALLY)

@@ -5,9 +5,10 @@ import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 
 from crowdperf.gate.derivation import PERCENTILES, SECOND_NS, has_token_latencies, readable, usable
-from crowdperf.gate.log_view import LogView, number_of
+from crowdperf.gate.log_view import LogView
 from crowdperf.gate.rulebook import Violation, log_rule
 from crowdperf.gate.views import RunView
+from crowdperf.kit.records import number_of
 from crowdperf.kit.text_documents import Json
 from crowdperf.logs.summary_log import summary_lines
 

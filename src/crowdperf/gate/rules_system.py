@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 
 from crowdperf.gate.documents import JsonFile, read_text, read_yaml
 from crowdperf.gate.listing import as_text, join
-from crowdperf.gate.log_view import number_of
 from crowdperf.gate.rulebook import (
     BOTH,
     CLOSED,
@@ -22,6 +21,7 @@ from crowdperf.gate.rulebook import (
 )
 from crowdperf.gate.steps import Step
 from crowdperf.gate.views import ScenarioView, SubmitterView, SystemView
+from crowdperf.kit.records import number_of
 from crowdperf.kit.text_documents import Json
 from crowdperf.logs.tree import CATEGORIES
 from crowdperf.rules.names import plain_text

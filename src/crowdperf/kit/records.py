@@ -21,14 +21,14 @@ from __future__ import annotations
 import enum
 import functools
 import json
+import math
 import re
-import sys
 import types
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Generic, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Generic, TypeVar, cast
 
 GREATEST = 2**127
 """Numbers beyond this are not measurements, and would overflow later computations."""
@@ -38,6 +38,7 @@ _SHOWN, _MAX_PROBLEMS = 80, 200
 
 _Value = TypeVar("_Value")
 _Class = TypeVar("_Class")
+_Nothing = TypeVar("_Nothing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,20 +123,28 @@ def list_of(kind: Kind[_Value], allowed: str) -> Kind[tuple[_Value, ...]]:
     return Kind(allowed, convert)
 
 
-def _number(value: object, most: float) -> float | None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return value if is_number and isinstance(value, int | float) and abs(value) <= most else None
+def number_of(value: object) -> float | None:
+    """Return a finite number, None for anything else (a truth value is none)."""
+    if value is True or value is False or not isinstance(value, _NUMBERS):
+        return None
+    try:
+        return value if math.isfinite(value) else None
+    except OverflowError:  # an integer of thousands of digits
+        return None
 
 
-NUMBER: Kind[float] = Kind("a finite number", lambda value: _number(value, GREATEST))
+_NUMBERS = (int, float)
+FINITE: Kind[float] = Kind("a finite number", number_of)
+NUMBER: Kind[float] = Kind(
+    FINITE.allowed, lambda value: found if (found := number_of(value)) is not None and abs(found) <= GREATEST else None
+)
 POSITIVE: Kind[float] = Kind(
-    "a number above 0",
-    lambda value: float(found) if (found := _number(value, sys.float_info.max)) is not None and found > 0 else None,
+    "a number above 0", lambda value: float(found) if (found := number_of(value)) is not None and found > 0 else None
 )
 COUNT = whole(1, 2**63 - 1)
 """Of settings that LoadGen keeps in 64 bits."""
 TEXT: Kind[str] = Kind("a text", lambda value: value if isinstance(value, str) else None)
-_FILLED, _FROM_ZERO = filled_text("a text that is not empty"), whole(0)
+_FILLED, _FROM_ZERO, _WHOLE = filled_text("a text that is not empty"), whole(0), whole()
 TEXTS = list_of(TEXT, "a list of texts")
 FLAG: Kind[bool] = Kind("true or false", lambda value: value if isinstance(value, bool) else None)
 PATH: Kind[Path] = Kind("a path", lambda value: Path(value) if isinstance(value, str) and value else None)
@@ -233,7 +242,47 @@ def _allowed(kind: Any) -> str:
     return str(kind.allowed) if isinstance(kind, Kind | _Several) else _OBJECT.allowed
 
 
-class Record:
+class Values(Generic[_Nothing]):
+    """Values by their keys, each read as a value of one kind. A subclass decides what happens if it is missing, null or
+    wrong. numbers: which ones `number` allows."""
+
+    values: Mapping[str, Any]
+    numbers: ClassVar[Kind[float]] = NUMBER
+
+    def take(self, key: str, kind: Kind[_Value]) -> _Value | _Nothing:
+        """Return a value of a kind."""
+        value = self.values.get(key)
+        if value is not None and (found := kind.convert(value)) is not None:
+            return found
+        return self._without(key, kind.allowed)
+
+    def _without(self, key: str, allowed: str) -> _Nothing:
+        """Return what stands for a value that is missing, null or wrong, or raise."""
+        raise NotImplementedError
+
+    def text(self, key: str) -> str | _Nothing:
+        """Return a text."""
+        return self.take(key, TEXT)
+
+    def number(self, key: str) -> float | _Nothing:
+        """Return a number. (Without `take`: the checker of submissions reads thousands.)"""
+        found = self.numbers.convert(self.values.get(key))
+        return self._without(key, self.numbers.allowed) if found is None else found
+
+    def whole(self, key: str) -> int | _Nothing:
+        """Return a whole number."""
+        return self.take(key, _WHOLE)
+
+    def flag(self, key: str) -> bool | _Nothing:
+        """Return true or false."""
+        return self.take(key, FLAG)
+
+    def texts(self, key: str) -> tuple[str, ...] | _Nothing:
+        """Return the texts of a list."""
+        return self.take(key, TEXTS)
+
+
+class Record(Values[None]):
     """The values of a document, or of an object in it. problems: each one once, in order.
 
     Methods that read one value return it. If it is missing, null or wrong, they return None or a substitute.
@@ -317,13 +366,9 @@ class Record:
 
     # --- key by key ---
 
-    def take(self, key: str, kind: Kind[_Value]) -> _Value | None:
-        """Return a value of a kind."""
-        value = self.values.get(key)
-        found = None if value is None else kind.convert(value)
-        if value is not None and found is None:
-            self.refuse(key, kind.allowed)
-        return found
+    def _without(self, key: str, allowed: str) -> None:
+        if self.values.get(key) is not None:
+            self.refuse(key, allowed)
 
     def needed(self, key: str) -> str:
         """Return a required text, empty if it is missing or wrong."""
@@ -338,25 +383,9 @@ class Record:
         return self.take(key, _FROM_ZERO) or 0
 
     def text(self, key: str, otherwise: str = "") -> str:
-        """Return a text."""
+        """Return a text, `otherwise` without one."""
         found = self.take(key, TEXT)
         return otherwise if found is None else found
-
-    def number(self, key: str) -> float | None:
-        """Return a finite number."""
-        return self.take(key, NUMBER)
-
-    def whole(self, key: str) -> int | None:
-        """Return a whole number."""
-        return self.take(key, whole())
-
-    def flag(self, key: str) -> bool | None:
-        """Return true or false."""
-        return self.take(key, FLAG)
-
-    def texts(self, key: str) -> tuple[str, ...]:
-        """Return the texts of a list."""
-        return self.take(key, TEXTS) or ()
 
     def within(self, key: str) -> Record:
         """Return a nested object, empty if there is none."""

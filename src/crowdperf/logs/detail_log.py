@@ -12,8 +12,9 @@ import json
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
+from crowdperf.kit.records import Kind, Values
 from crowdperf.kit.text_documents import Json
 
 MARKER = ":::MLLOG"
@@ -132,10 +133,10 @@ class DetailLog:
             raise DamagedLine(*self._problem)
 
     @property
-    def values(self) -> Values:
+    def values(self) -> LoggedValues:
         """The last value of each key, of the whole log."""
         self.read()
-        return Values(self.last.values())
+        return LoggedValues(self.last.values())
 
     def read(self) -> DetailLog:
         """Go through what is left, and return the log."""
@@ -200,44 +201,30 @@ class DetailLog:
             start = end + 1
 
 
-class Values:
-    """The last value of each key, fetched with its type checked."""
+class LoggedValues(Values[NoReturn]):
+    """The last value of each key, fetched with its type checked: LogError for a missing or another one."""
+
+    numbers = Kind(
+        "a number", lambda value: None if isinstance(value, bool) or not isinstance(value, int | float) else value
+    )
 
     def __init__(self, events: Iterable[LogEvent]) -> None:
-        self._values = {event.key: event.value for event in events}
+        self.values = {event.key: event.value for event in events}
 
     def has(self, key: str) -> bool:
-        return key in self._values
+        return key in self.values
 
     def beginning(self, *prefixes: str) -> dict[str, Json]:
         """Return the values of the keys that begin with one of these, by key."""
-        return {key: value for key, value in self._values.items() if key.startswith(prefixes)}
+        return {key: value for key, value in self.values.items() if key.startswith(prefixes)}
 
-    def _get(self, key: str) -> Json:
-        if key not in self._values:
+    def _without(self, key: str, allowed: str) -> NoReturn:
+        if key not in self.values:
             raise LogError(f"the detail log has no key {key!r}: the run ended early, or this LoadGen is not known here")
-        return self._values[key]
-
-    def number(self, key: str) -> float:
-        value = self._get(key)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise LogError(f"the detail log's {key!r} should be a number, found {value!r}")
-        return value
+        raise LogError(f"the detail log's {key!r} should be {allowed}, found {self.values[key]!r}")
 
     def integer(self, key: str) -> int:
         return int(self.number(key))
 
     def integer_or_none(self, key: str) -> int | None:
         return self.integer(key) if self.has(key) else None
-
-    def truth(self, key: str) -> bool:
-        value = self._get(key)
-        if not isinstance(value, bool):
-            raise LogError(f"the detail log's {key!r} should be true or false, found {value!r}")
-        return value
-
-    def text(self, key: str) -> str:
-        value = self._get(key)
-        if not isinstance(value, str):
-            raise LogError(f"the detail log's {key!r} should be a text, found {value!r}")
-        return value

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from crowdperf.kit.text_documents import given_bytes
-from crowdperf.logs.detail_log import DetailLog, Values
+from crowdperf.logs.detail_log import DetailLog, LoggedValues
 from crowdperf.logs.detail_log import LogError as LogError
 from crowdperf.logs.layout import RunPaths
 from crowdperf.logs.summary_log import summary_lines
@@ -160,7 +160,7 @@ class LoadGenLog:
     lines: Mapping[str, int] = field(repr=False)
 
 
-def _moment(values: Values, key: str) -> datetime:
+def _moment(values: LoggedValues, key: str) -> datetime:
     text = values.text(key)
     try:
         return datetime.strptime(text, _POWER_TIME)
@@ -169,12 +169,12 @@ def _moment(values: Values, key: str) -> datetime:
         raise LogError(message) from error
 
 
-def _duration_s(values: Values) -> float:
+def _duration_s(values: LoggedValues) -> float:
     begin, end = (_moment(values, key) for key in ("power_begin", "power_end"))
     return (end - begin).total_seconds()
 
 
-def _spread(values: Values, bound: str, percentile: str) -> Latencies | None:
+def _spread(values: LoggedValues, bound: str, percentile: str) -> Latencies | None:
     """Return latencies whose keys have a word ("min") and a number ("99.00") in the gaps of these names; None where one
     is below 0, which no latency is."""
 
@@ -202,7 +202,7 @@ def latency_keys(scenario: Scenario) -> tuple[str, str]:
     return "result_{}_latency_ns", "result_{}_percentile_latency_ns"
 
 
-def _tokens(values: Values, scenario: Scenario) -> TokenFigures | None:
+def _tokens(values: LoggedValues, scenario: Scenario) -> TokenFigures | None:
     if not values.has("requested_use_token_latencies"):
         return None
     if scenario is Scenario.OFFLINE:
@@ -214,27 +214,27 @@ def _tokens(values: Values, scenario: Scenario) -> TokenFigures | None:
     )
 
 
-def _published(values: Values, scenario: Scenario) -> MetricValue | None:
+def _published(values: LoggedValues, scenario: Scenario) -> MetricValue | None:
     for key, metric in TOKEN_KEYS.get(scenario, {}).items():
         if values.has(key):
             return MetricValue(metric=metric, value=values.number(key), key=key)
     return _metric(values, scenario)
 
 
-def _early_stopping(values: Values) -> EarlyStopping:
+def _early_stopping(values: LoggedValues) -> EarlyStopping:
     texts = ("early_stopping_result", "early_stopping_ttft_result", "early_stopping_tpot_result")
     said = [values.text(key).strip() for key in texts if values.has(key)]
     if not said:
         raise LogError(f"the detail log has none of the keys {', '.join(texts)}: the run ended early")
     return EarlyStopping(
-        is_met=values.truth("early_stopping_met"),
+        is_met=values.flag("early_stopping_met"),
         text="; ".join(filter(None, said)),
         p90_estimate_ns=values.integer_or_none("early_stopping_latency_ss"),
         p99_estimate_ns=values.integer_or_none("early_stopping_latency_ms"),
     )
 
 
-def _metric(values: Values, scenario: Scenario) -> MetricValue | None:
+def _metric(values: LoggedValues, scenario: Scenario) -> MetricValue | None:
     """Return the scenario's figure; None where a stream run was too short for an early-stopping estimate.
 
     With token latencies the estimates of SingleStream are those of the first token, so the official checkers take the
@@ -250,14 +250,14 @@ def _metric(values: Values, scenario: Scenario) -> MetricValue | None:
     return MetricValue(metric=METRIC_OF_SCENARIO[scenario], value=values.number(key) / divisor, key=key)
 
 
-def _invalid_reasons(values: Values, given: Sequence[str], errors: Sequence[str]) -> tuple[str, ...]:
-    reasons = [text for key, text in _CHECKS if values.has(key) and not values.truth(key)]
+def _invalid_reasons(values: LoggedValues, given: Sequence[str], errors: Sequence[str]) -> tuple[str, ...]:
+    reasons = [text for key, text in _CHECKS if values.has(key) and not values.flag(key)]
     reasons += [*given]
     reasons += [f"LoadGen error: {text}" for text in errors]
     return tuple(reason for reason in dict.fromkeys(reasons) if reason)
 
 
-def _effective(values: Values) -> EffectiveSettings:
+def _effective(values: LoggedValues) -> EffectiveSettings:
     return EffectiveSettings(
         min_duration_ms=values.integer("effective_min_duration_ms"),
         min_query_count=values.integer("effective_min_query_count"),
@@ -270,7 +270,7 @@ def _effective(values: Values) -> EffectiveSettings:
     )
 
 
-def _scenario_and_mode(values: Values) -> tuple[Scenario, Mode]:
+def _scenario_and_mode(values: LoggedValues) -> tuple[Scenario, Mode]:
     mode_text = values.text("effective_test_mode")
     if mode_text not in _MODES:
         raise LogError(
@@ -309,8 +309,8 @@ def log_of(detail: DetailLog) -> LoadGenLog:
         tokens=_tokens(values, scenario) if is_performance else None,
         latencies=_spread(values, *latency_keys(scenario)) if is_performance else None,
         early_stopping=_early_stopping(values) if is_performance else None,
-        is_min_duration_met=values.truth("result_min_duration_met") if is_performance else None,
-        is_min_query_count_met=values.truth("result_min_queries_met") if is_performance else None,
+        is_min_duration_met=values.flag("result_min_duration_met") if is_performance else None,
+        is_min_query_count_met=values.flag("result_min_queries_met") if is_performance else None,
         query_count=values.integer_or_none("result_query_count"),
         generated_query_count=values.integer("generated_query_count"),
         generated_samples_per_query=values.integer("generated_samples_per_query"),
