@@ -62,11 +62,13 @@ def test_a_batch_is_padded_on_its_way_and_its_answer_cut() -> None:
     assert np.array_equal(found["end"], answer[:, :5, 1])
 
 
+def settings_of(cores: int, count: int) -> layout.NeuronSettings:
+    served = ServedModel(instance_count=count, max_batch_size=5)
+    return layout.NeuronSettings(served=served, cores=cores, threads_per_core=1, library="torch_neuron")
+
+
 def test_the_config_has_the_four_parameters_and_reads_back() -> None:
-    settings = layout.NeuronSettings(
-        served=ServedModel(instance_count=2, max_batch_size=5), cores=16, threads_per_core=1, library="torch_neuron"
-    )
-    text = layout.config_text("resnet50", "resnet50.pt", layout.wire_network(RESNET, {}), settings)
+    text = layout.config_text("resnet50", "resnet50.pt", layout.wire_network(RESNET, {}), settings_of(16, 2))
     assert 'backend: "python"' in text and "count: 2 kind: KIND_MODEL" in text and "dims: [ 3, 224, 224 ]" in text
     for key, value in (
         ("COMPILED_MODEL", "resnet50.pt"), ("NEURON_CORE_START_INDEX", "0"), ("NEURON_CORE_END_INDEX", "15"),
@@ -80,12 +82,12 @@ def test_the_config_has_the_four_parameters_and_reads_back() -> None:
     [(4, 1, ["0-3"]), (4, 2, ["0-1", "2-3"]), (16, 3, ["0-4", "5-9", "10-14"]), (4, 4, ["0-0", "1-1", "2-2", "3-3"])],
 )
 def test_each_instance_gets_its_part_of_the_cores(cores: int, count: int, expected: list[str]) -> None:
-    assert list(layout.core_ranges(cores, count)) == expected
+    assert list(layout.core_ranges(settings_of(cores, count))) == expected
 
 
 def test_more_instances_than_cores_are_refused() -> None:
     with pytest.raises(HarnessError, match="5 instances share 4 NeuronCores"):
-        layout.core_ranges(4, 5)
+        layout.core_ranges(settings_of(4, 5))
 
 
 def test_a_repository_can_be_moved(tmp_path: Path) -> None:

@@ -37,11 +37,10 @@ class NeuronBackend(TritonBackend):
 
     def served(self, samples: int) -> Mapping[str, Json]:
         """Return Triton's figures, and which NeuronCores each instance had."""
-        ranges = list(layout.core_ranges(self._settings.cores, self._settings.served.instance_count))
         return {
             **super().served(samples),
             "served_by": f"python backend, {self._settings.library}",
-            "neuron_cores": ranges,
+            "neuron_cores": list(layout.core_ranges(self._settings)),
         }
 
 

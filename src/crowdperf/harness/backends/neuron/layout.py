@@ -54,9 +54,10 @@ def link(source: Path, target: Path) -> None:
     target.symlink_to(source.resolve())
 
 
-def core_ranges(cores: int, count: int) -> tuple[str, ...]:
+def core_ranges(settings: NeuronSettings) -> tuple[str, ...]:
     """Return the NeuronCores of each instance ("0-1", "2-3"), as NEURON_RT_VISIBLE_CORES has them; what does not divide
     is left over at the end. Raises HarnessError for more instances than cores."""
+    cores, count = settings.cores, settings.served.instance_count
     each = cores // count
     if each < 1:
         raise HarnessError(
@@ -138,7 +139,7 @@ def from_wire(network: NetworkSpec, inputs: Tensors, answers: Tensors) -> dict[s
 
 def config_text(model: str, file_name: str, wire: NetworkSpec, settings: NeuronSettings) -> str:
     """Return the content of config.pbtxt; raises HarnessError for more instances than cores."""
-    core_ranges(settings.cores, settings.served.instance_count)
+    core_ranges(settings)
     parameters = {
         "COMPILED_MODEL": file_name,
         "NEURON_CORE_START_INDEX": settings.first_core,
