@@ -163,8 +163,7 @@ def preprocess(i):
         paths = former or new_paths(config)
         paths.folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        problem = Exception(f"cannot create a folder in {config.results_folder}: {error.strerror}")
-        return failure(problem, "hint: choose another folder with --results_dir")
+        return no_folder(config, error)
     if config.is_load_search:
         from . import loadsearch
 
@@ -180,6 +179,12 @@ def preprocess(i):
             repeats.share_shapes([Path(i["values"]["baseline"])], paths.folder)
         answer = one_call(i, config, paths, settings, is_new=former is None)
     return with_verdict(i, answer, paths.folder)
+
+
+def no_folder(config: matrix.Config, error: OSError) -> dict:
+    """CM's answer if the folder for results cannot be made."""
+    problem = Exception(f"cannot create a folder in {config.results_folder}: {error.strerror}")
+    return failure(problem, "hint: choose another folder with --results_dir")
 
 
 def with_verdict(i, answer: dict, folder: Path) -> dict:
@@ -198,6 +203,10 @@ def sweep(i, config: matrix.Config) -> tuple[dict, Path]:
     load = loads.several(i["values"])
     assert load is not None
     name = config.run_id or make_run_id(datetime.now(timezone.utc), config.model, load[0], config.device)
+    try:
+        config.results_folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        return no_folder(config, error), config.results_folder / name
     base = basis.without_secrets(loads.point_inputs(i["input"], i["meta"]["input_mapping"], load[0]))
     text = loads.sweep_text(name, base, *load, i["values"]["repeats"] or 1)
     answer = loads.make(i["automation"].cmind.access, config.results_folder / name, text)

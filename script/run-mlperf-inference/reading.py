@@ -9,6 +9,8 @@ from crowdperf.rules.names import Mode, Scenario, UnknownName, parse_modes, pars
 
 ALL = "all"
 FOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+LONGEST_NAME = 200
+"""File systems allow 255 bytes. Names next to the folder are longer, such as `NAME-baseline`."""
 SEVERAL_BENCHMARKS = "cm run script --tags=run,mlperf,make --target=run --run_args=--benchmarks="
 
 
@@ -70,7 +72,9 @@ def resume_rule(text: str | None) -> str:
 
 def folder_name(name: str, text: str | None, problems: Problems) -> str:
     """Return the name of one folder; empty when nothing is given."""
-    if text and not FOLDER_NAME.fullmatch(text):
+    if text and len(text) > LONGEST_NAME:
+        problems.note(name, f"found a name of {len(text)} characters; allowed: at most {LONGEST_NAME}")
+    elif text and not FOLDER_NAME.fullmatch(text):
         allowed = "letters, digits, dot, underscore, plus, hyphen, beginning with a letter or digit"
         problems.note(name, f"found {text!r}; allowed: {allowed}")
     return text or ""

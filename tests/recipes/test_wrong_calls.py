@@ -221,6 +221,30 @@ CALLS = [
     ("--power_command=sh --mode=accuracy", "--power_command: only performance runs have it"),
     ("--power_command=sh --find=yes", "--power_command: not supported with --find"),
     ("--price_per_hour=0", "--price_per_hour: found '0'; allowed: a number above 0"),
+    # an input without its value, words that nothing reads, numbers beyond all machines
+    ("--results_dir", "--results_dir has no value; allowed: a path"),
+    ("--model_path=", "--model_path has no value; allowed: a path"),
+    ("--endpoint", "--endpoint has no value; allowed: the URL of a server, such as http://HOST:8000/v1"),
+    ("--run_id", "--run_id has no value; allowed: any text"),
+    ("--power_command", "--power_command has no value; allowed: any text"),
+    ("--repeats", "--repeats: found 'True'; allowed: a whole number from 1 to 30"),
+    ("-- --help", "nothing reads the words after --: --help"),
+    (f"--run_id={'x' * 300}", "--run_id: found a name of 300 characters; allowed: at most 200"),
+    ("--threads=1000000", "--threads: found '1000000'; allowed: a whole number from 1 to 4096"),
+    ("--instances=99999", "--instances: found '99999'; allowed: a whole number from 1 to 4096"),
+    ("--model_path=net.onnx --shape=x:1,4,", "--shape: found 'x:1,4,'", "allowed: NAME:1,3,224,224"),
+    ("--model_path=net.onnx --shape=x:99999999999,4", "--shape: found 'x:99999999999,4'", "sizes from 1 to 2147483647"),
+    ("--endpoint={stub} --input_tokens=10 --concurrency=1,,4", "--concurrency: found '1,,4'; allowed: a comma list"),
+    ("--endpoint={stub} --input_tokens=10 --concurrency=99999999999", "--concurrency: found '99999999999'; allowed: "),
+    ("--endpoint={stub} --input_tokens=99999999999", "--input_tokens: found '99999999999'", "N from 1 to 10000000"),
+    (
+        "--endpoint={stub} --input_tokens=10 --concurrency=1,2 --results_dir=net.onnx",
+        "cannot create a folder in ",
+        "net.onnx",
+        "choose another folder with --results_dir",
+    ),
+    ("--scenario=Server --mode=performance --baseline=base --junit=none/a.xml", "--junit: found ", "existing folder"),
+    ("--scenario=Server --mode=performance --baseline=base --markdown=folder", "--markdown: found ", "allowed: a file"),
     ("--price_per_hour=$2.5", "--price_per_hour: found '$2.5'; allowed: a number above 0"),
 ]
 """The words, and what the error has."""
@@ -236,7 +260,11 @@ class Refusing:
 def refusal(place: tuple[TemporaryHome, Home], words: str) -> str:
     """The text of the error of a call, with its hint. Raises AssertionError where it is not refused."""
     home, engine_home = place
-    inputs = dict(word.removeprefix("--").split("=", 1) for word in shlex.split(words))
+    given, _, rest = words.partition("-- ")
+    parts = [word.removeprefix("--").partition("=") for word in shlex.split(given)]
+    inputs = {name: value if has_value else True for name, has_value, value in parts}
+    if rest:
+        inputs["unparsed_cmd"] = shlex.split(rest)  # as cmind's command line
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(home.work)
         for key in ("OPENAI_BASE_URL", "OPENAI_API_KEY", "CM_RECORDED_MACHINE"):

@@ -58,7 +58,7 @@ def diff_action(i: Mapping[str, Any]) -> dict[str, Any]:
     words = [str(word) for word in (i.get("artifact"), *further_words(i)) if word]
     if len(words) != 2:
         raise RequestError(f"two results are compared, found {len(words)}", hint="cm diff script FOLDER FOLDER")
-    if i.get("max_slowdown") not in (None, ""):
+    if i.get("max_slowdown") is not None:
         return _slowdown(i, words)
     if unused := [name for name in REPORTS if i.get(name)]:
         raise RequestError(f"--{unused[0]} only applies with --max_slowdown", hint="add --max_slowdown=5%")
@@ -79,6 +79,9 @@ def diff_action(i: Mapping[str, Any]) -> dict[str, Any]:
 def _slowdown(i: Mapping[str, Any], words: Sequence[str]) -> dict[str, Any]:
     """The answer with ``--max_slowdown``. Several results of a name are repeats, a word may name several folders."""
     allowed = parse_tolerance(i["max_slowdown"], "max_slowdown")
+    for name in REPORTS:
+        if (given := i.get(name)) and ((path := user_path(str(given))).is_dir() or not path.parent.is_dir()):
+            raise RequestError(f"--{name}: found {given!r}; allowed: a file in a folder that exists")
     sides = repeats_by_name([_results_of(word) for word in words])
     rows = judge_all(sides, allowed)
     show_lines(i, [f"{letter}: {word}" for letter, word in zip("AB", words, strict=True)])

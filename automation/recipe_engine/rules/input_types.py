@@ -134,6 +134,12 @@ KINDS: Mapping[str, Kind] = {
 }
 
 
+NUMBERS = ("whole", "number")
+PLACES = ("path", "url")
+NEED_VALUES = (*PLACES, "text", "sha256")
+"""Types of which the word `True`, which the command line makes of an input without a value, is no value."""
+
+
 def item_kind(described: InputDescription) -> str:
     """The type of an input, of a list that of its items; ``text`` where none is described."""
     return described.kind.removeprefix(LIST_OF) or "text"
@@ -142,7 +148,7 @@ def item_kind(described: InputDescription) -> str:
 def allowed_text(described: InputDescription) -> str:
     """What an input may be, in words."""
     words = KINDS[item_kind(described)][1](described)
-    if described.unit and item_kind(described) in ("whole", "number"):
+    if described.unit and item_kind(described) in NUMBERS:
         words += f" ({described.unit})"
     return f"a comma list; each: {words}" if described.kind.startswith(LIST_OF) else words
 
@@ -155,7 +161,9 @@ def converted(described: InputDescription, text: str) -> Any:
         return read(described, text)
     if described.choices and (whole := _choice(described, text)) is not None:
         return (whole,)  # a choice with a comma in it
-    items = [read(described, word.strip()) for word in text.split(",") if word.strip()]
+    words = [word.strip() for word in text.split(",")]
+    kept = words if item_kind(described) in NUMBERS else list(filter(None, words))  # 1,,4 lacks a number
+    items = [read(described, word) for word in kept]
     return None if None in items or not items else tuple(items)
 
 
@@ -227,6 +235,8 @@ class Values(Mapping[str, Any]):
     def wrong(self, name: str) -> WrongValue | None:
         """What is wrong with one value by itself; None where nothing is."""
         described, text = self._described[name], self.text(name)
+        if self._lacks_value(name):
+            return WrongValue(name, "", f"--{name} has no value; allowed: {allowed_text(described)}")
         if not text or has_symbol(text) or "<<<" in text or converted(described, text) is not None:
             return None
         called = self.called(name)
@@ -241,6 +251,11 @@ class Values(Mapping[str, Any]):
         did = f", did you mean {near}?" if near else ""
         words = f"{called}={text} is not one of its values{did} (allowed: {', '.join(described.choices)})"
         return WrongValue(name, near, words)
+
+    def _lacks_value(self, name: str) -> bool:
+        """Whether a call has an input without its value: `--name`, or for a path or URL `--name=`."""
+        value, kind = self._inputs.get(name), self._described[name].kind.removeprefix(LIST_OF)
+        return (value is True and kind in NEED_VALUES) or (value == "" and kind in PLACES)
 
     def problems(self) -> list[str]:
         """A line for each value that is not allowed, on its own or together with other inputs."""

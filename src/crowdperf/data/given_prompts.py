@@ -15,6 +15,8 @@ CONVERSATIONS_FORM = (
     '{"turns": ["...", "..."]} or {"messages": [{"role": "user", ...}, {"role": "user", ...}]} on each line'
 )
 Row = TypeVar("Row")
+MOST_TOKENS = 10_000_000
+"""The longest prompt or answer that is generated: this project's choice."""
 _LARGEST_BYTES = 1 << 30
 """Of a file of prompts, since all are in memory: this project's choice."""
 _ROLES = ("system", "user", "assistant", "developer", "tool")
@@ -125,8 +127,9 @@ def parse_lengths(text: str, name: str = "input_tokens", least: int = 1) -> tupl
         numbers = [float(part) for part in parts]
     except ValueError:
         numbers = []
-    if len(numbers) not in (1, 2) or not least <= numbers[0] <= 10_000_000 or not 0 <= numbers[-1] <= 10_000_000:
-        raise DataError(f"--{name}: found {text!r}", f"allowed: N, or N,STDDEV, with N from {least}, such as 512,64")
+    if len(numbers) not in (1, 2) or not least <= numbers[0] <= MOST_TOKENS or not 0 <= numbers[-1] <= MOST_TOKENS:
+        allowed = f"N, or N,STDDEV, with N from {least} to {MOST_TOKENS}, such as 512,64"
+        raise DataError(f"--{name}: found {text!r}", f"allowed: {allowed}")
     return numbers[0], numbers[1] if len(numbers) == 2 else 0.0
 
 

@@ -25,7 +25,8 @@ _PRECISIONS = {1: "fp32", 2: "int8", 3: "int8", 10: "fp16", 16: "bf16", 21: "int
 """Of weights; others (shapes, indices) say nothing about the arithmetic."""
 
 _GRAPH, _INITIALIZER, _INPUT, _OUTPUT = 7, 5, 11, 12
-_SHAPE_WORD = re.compile(r"\s*([^:=;]+?)\s*[:=]\s*((?:-?\d+\s*[,x]\s*)*-?\d+)\s*(?:[;,]|$)")
+_SHAPE_WORD = re.compile(r"\s*([^:=;]+?)\s*[:=]\s*((?:-?\d+\s*[,x]\s*)*-?\d+)\s*(?:;|,(?=\s*\S)|$)")
+_LARGEST_SIZE = 2**31 - 1
 _SHAPE_FORM = "NAME:1,3,224,224 (several: separated by semicolons)"
 
 
@@ -189,8 +190,9 @@ def parse_shapes(text: str) -> dict[str, tuple[int, ...]]:
     while place < len(text):
         found = _SHAPE_WORD.match(text, place)
         sizes = tuple(int(size) for size in re.split("[,x]", found[2])) if found else ()
-        if found is None or min(sizes) < 1 or found[1] in shapes:
-            raise DataError(f"--shape: found {text!r}", f"allowed: {_SHAPE_FORM}, each input once, sizes from 1")
+        if found is None or min(sizes) < 1 or max(sizes) > _LARGEST_SIZE or found[1] in shapes:
+            allowed = f"{_SHAPE_FORM}, each input once, sizes from 1 to {_LARGEST_SIZE}"
+            raise DataError(f"--shape: found {text!r}", f"allowed: {allowed}")
         shapes[found[1]] = sizes
         place = found.end()
     return shapes
