@@ -228,7 +228,7 @@ CALLS = [
     ("--run_id", "--run_id has no value; allowed: any text"),
     ("--power_command", "--power_command has no value; allowed: any text"),
     ("--repeats", "--repeats: found 'True'; allowed: a whole number from 1 to 30"),
-    ("-- --help", "nothing reads the words after --: --help"),
+    ("-- --help", "unknown words after --: --help"),
     (f"--run_id={'x' * 300}", "--run_id: found a name of 300 characters; allowed: at most 200"),
     ("--threads=1000000", "--threads: found '1000000'; allowed: a whole number from 1 to 4096"),
     ("--instances=99999", "--instances: found '99999'; allowed: a whole number from 1 to 4096"),

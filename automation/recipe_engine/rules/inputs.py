@@ -115,7 +115,7 @@ def warnings_of_inputs(
     if unknown and is_refused:
         raise refusal(recipe, unknown, inputs, action)
     if is_refused and (rest := inputs.get("unparsed_cmd")):
-        raise RequestError(f"{recipe.id.alias}: nothing reads the words after --: {' '.join(map(str, rest))}")
+        raise RequestError(f"{recipe.id.alias}: unknown words after --: {' '.join(map(str, rest))}")
     refuse_inputs(recipe, inputs)
     refuse_values(recipe, inputs)
     lines = remarks_on_inputs(recipe, inputs)
