@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from crowdperf.call.recipe_calls import RecipeFailed, run_recipe
 from crowdperf.call.values import first_text_of, is_set
 from crowdperf.kit.user_paths import filled
 
@@ -66,8 +67,10 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     inputs, refused = gate_inputs(i["env"], i["values"])
     if refused:
         return answer_of(i["env"], refused)
-    request = {"action": "run", "automation": "script,5b4e0237da074764", **inputs}
-    answer: dict[str, Any] = i["automation"].cmind.access(request)
+    try:
+        answer = run_recipe(i["automation"].cmind.access, inputs)
+    except RecipeFailed as error:
+        answer = error.answer
     for key in (
         "CM_MLPERF_SUBMISSION_IS_ACCEPTED",
         "CM_MLPERF_SUBMISSION_RESULT_COUNT",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from crowdperf.call.answers import failure
 from crowdperf.call.power_command import power_words
-from crowdperf.call.recipe_calls import PASSED_ON_INPUTS, passed_on_inputs
+from crowdperf.call.recipe_calls import PASSED_ON_INPUTS, RecipeFailed, passed_on_inputs
 from crowdperf.kit.file_locks import file_lock
 from crowdperf.kit.user_paths import users_folder
 from crowdperf.logs.layout import ResultsPaths, make_run_id
@@ -209,10 +209,14 @@ def sweep(i, config: matrix.Config) -> tuple[dict, Path]:
         return no_folder(config, error), config.results_folder / name
     base = basis.without_secrets(loads.point_inputs(i["input"], i["meta"]["input_mapping"], load[0]))
     text = loads.sweep_text(name, base, *load, i["values"]["repeats"] or 1)
-    answer = loads.make(i["automation"].cmind.access, config.results_folder / name, text)
+    folder = config.results_folder / name
+    i["env"]["CM_MLPERF_RESULTS_RUN_PATH"] = str(folder)
+    try:
+        answer = loads.make(i["automation"].cmind.access, folder, text)
+    except RecipeFailed as error:
+        return error.answer, folder
     i["state"].update(answer.get("new_state") or {})
-    i["env"]["CM_MLPERF_RESULTS_RUN_PATH"] = str(config.results_folder / name)
-    return {name: answer[name] for name in ("return", "error") if name in answer}, config.results_folder / name
+    return {"return": 0}, folder
 
 
 def one_call(i, config: matrix.Config, paths: ResultsPaths, settings: dict | None, *, is_new: bool) -> dict:

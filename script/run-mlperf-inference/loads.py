@@ -8,12 +8,12 @@
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from crowdperf.call.recipe_calls import PASSED_ON_INPUTS, SCRIPT_AUTOMATION
+from crowdperf.call.recipe_calls import PASSED_ON_INPUTS, Access, run_recipe
 from crowdperf.kit.whole_file import write_whole
 from crowdperf.rules.names import Scenario
 
@@ -174,9 +174,9 @@ def sweep_text(name: str, base: Mapping[str, Any], axis: str, numbers: tuple[str
     return json.dumps({**content, "n_repeats": n_repeats}, indent=1) + "\n"
 
 
-def make(access: Callable[[dict[str, Any]], dict[str, Any]], folder: Path, text: str) -> dict[str, Any]:
-    """Runs the sweep whose results are in `folder`, and gives CM's answer. Its file is kept next to the folder."""
+def make(access: Access, folder: Path, text: str) -> dict[str, Any]:
+    """Runs the sweep whose results are in `folder`, and gives CM's answer. Its file is kept next to the folder. Raises
+    RecipeFailed."""
     file = folder.with_name(f"{folder.name}.yaml")
     write_whole(file, text)
-    call = {"action": "run", "automation": SCRIPT_AUTOMATION, "tags": SWEEP, "quiet": True}
-    return access({**call, "file": str(file), "results_dir": str(folder.parent)})
+    return run_recipe(access, {"tags": SWEEP, "file": str(file), "results_dir": str(folder.parent)})

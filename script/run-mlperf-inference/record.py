@@ -5,12 +5,12 @@ what the run was made with and which figures must be equal or near. A trouble wi
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION, threads_in_all
+from crowdperf.call.recipe_calls import Access, RecipeFailed, run_recipe, threads_in_all
 from crowdperf.kit.whole_file import file_sha256, read_object
 from crowdperf.logs.answer_metrics import values_of
 from crowdperf.logs.efficiency import efficiency_values
@@ -44,8 +44,6 @@ PROMPTS_FILE = "samples.jsonl"
 """Of get-dataset-own-prompts: one prompt per line."""
 ATTACHED_CONF = "user_conf"
 
-Access = Callable[[dict[str, Any]], dict[str, Any]]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begun:
@@ -66,9 +64,10 @@ def begin(folder: Path, spec: RunSpec) -> Begun:
 def write(access: Access, run: FinishedRun, folder: Path, begun: Begun, passed_on: Mapping[str, Any]) -> None:
     """Has the engine write the record of a finished run; says so when it cannot."""
     row = record_input(run, RunPaths(folder), begun, passed_on)
-    answer = access({**row, "action": "record", "automation": SCRIPT_AUTOMATION, "folder": str(folder)})
-    if answer["return"] > 0:
-        print(f"! this run has no record, so it cannot be reproduced: {answer.get('error')}", flush=True)
+    try:
+        run_recipe(access, {**row, "folder": str(folder)}, "record")
+    except RecipeFailed as error:
+        print(f"! this run has no record, so it cannot be reproduced: {error}", flush=True)
 
 
 def record_input(run: FinishedRun, paths: RunPaths, begun: Begun, passed_on: Mapping[str, Any]) -> dict[str, Any]:

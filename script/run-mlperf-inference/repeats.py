@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from crowdperf.call.recipe_calls import PASSED_ON_INPUTS, SCRIPT_AUTOMATION
+from crowdperf.call.recipe_calls import PASSED_ON_INPUTS, RecipeFailed, run_recipe
 from crowdperf.kit.html_page import Html, bullets, copyable, document, table, text
 from crowdperf.kit.numbers import quantity, spread_percent
 from crowdperf.kit.path_redaction import HOME, RESULT, KnownFolders, honest
@@ -147,9 +147,10 @@ def make(i: dict[str, Any], folder: Path, say: Callable[[str], None]) -> dict[st
         own = Path(call["results_dir"])
         share_shapes((own / "repeat-1", other if own == folder else folder), own / call["run_id"])
         say(f"\n{words.capitalize()}: {Path(call['results_dir']) / call['run_id']}")
-        answer = i["automation"].cmind.access({**call, "action": "run", "automation": SCRIPT_AUTOMATION})
-        if answer["return"]:
-            return {**answer, "error": f"{words}: {answer.get('error')}"}
+        try:
+            answer = run_recipe(i["automation"].cmind.access, call)
+        except RecipeFailed as error:
+            return {**error.answer, "error": f"{words}: {error}"}
         if call["results_dir"] == str(folder):
             state, inputs = answer.get("new_state") or state, call
     rows = summary(folder)

@@ -7,12 +7,12 @@ dependencies come from the cache after the first one.
 import contextlib
 import json
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION
+from crowdperf.call.recipe_calls import Access, RecipeFailed, run_recipe
 from crowdperf.kit.whole_file import write_json, write_whole
 from crowdperf.logs.layout import ResultsPaths, RunPaths
 from crowdperf.rules.app_names import APP_RECIPE, recipe_meta
@@ -33,13 +33,11 @@ STEPS_ONLY = "steps"
 
 
 class RunFailed(Exception):
-    """A run that did not finish; `code` is CM's return code, `reason` the error text of the recipe that failed."""
+    """A run that did not finish, because a recipe failed."""
 
-    def __init__(self, code: int, what: str, reason: str) -> None:
-        super().__init__(f"{what} failed: {reason}")
-        self.code = code
-        self.what = what
-        self.reason = reason
+    def __init__(self, what: str, failed: RecipeFailed) -> None:
+        super().__init__(f"{what} failed: {failed}")
+        self.what, self.code, self.reason = what, failed.answer["return"], failed.answer.get("error")
 
     def answer(self, folder: Path, way_on: str) -> dict[str, Any]:
         """CM's answer for the call, which made runs in `folder` and is resumed by the command `way_on`.
@@ -63,7 +61,7 @@ class Session:
     `is_silent`: the user wants to see problems only.
     """
 
-    access: Callable[[dict[str, Any]], dict[str, Any]]
+    access: Access
     paths: ResultsPaths
     passed_on: Mapping[str, Any]
     is_silent: bool = False
@@ -100,11 +98,12 @@ class Session:
 
     def _call(self, inputs: Mapping[str, Any], what: str, recipe: str) -> Mapping[str, Any]:
         """Runs a recipe and gives its new state; its steps are shown the first time that `recipe` is called."""
-        request = {**self.passed_on, **inputs, "action": "run", "automation": SCRIPT_AUTOMATION, "quiet": True}
-        answer = self.access({**request, "silent": self.is_silent or (STEPS_ONLY if recipe in self.told else False)})
+        silent = self.is_silent or (STEPS_ONLY if recipe in self.told else False)
         self.told.add(recipe)
-        if answer["return"] > 0:
-            raise RunFailed(answer["return"], what, answer.get("error", "no reason given"))
+        try:
+            answer = run_recipe(self.access, {**self.passed_on, **inputs, "silent": silent})
+        except RecipeFailed as error:
+            raise RunFailed(what, error) from None
         state: Mapping[str, Any] = answer["new_state"]
         return state
 

@@ -9,11 +9,11 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from crowdperf.call.recipe_calls import passed_on_inputs
+from crowdperf.call.recipe_calls import Access, passed_on_inputs
 from crowdperf.kit.path_redaction import HOME, RESULT, KnownFolders, honest
 from crowdperf.kit.privacy import PrivateNames, known_here, masked
 from crowdperf.kit.terminal import colored
@@ -84,7 +84,7 @@ def make_runs(call: Call, file: SessionFile, *, is_new: bool) -> dict[str, Any]:
     way_on = call.command if config.run_id else f"{call.command} --resume=all"
     call.say(matrix.describe(choice.make))
     passed_on = passed_on_inputs(call.i["input"])
-    access: Callable[[dict[str, Any]], dict[str, Any]] = call.i["automation"].cmind.access
+    access: Access = call.i["automation"].cmind.access
     work = session.Session(access=access, paths=call.paths, passed_on=passed_on, is_silent=call.is_silent)
     took: list[remaining.Took] = []
     started_s = time.monotonic()

@@ -14,7 +14,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION, Access, RecipeFailed
+from crowdperf.call.recipe_calls import Access, RecipeFailed, run_recipe
 
 from . import views
 from .plans import Plan, RecipeCall
@@ -30,25 +30,20 @@ def perform(plan: Plan, access: Access, common: Mapping[str, Any], folder: Path)
     problems = [line for copy in plan.copies for line in views.show(copy, {}, "", folder)]
     for number, call in enumerate(plan.calls, start=1):
         views.say(f"\n[{number}/{len(plan.calls)}] {call.line}")
-        with output_of(call, folder):
-            answer = _planned(call, access, common) if call.is_planned_first else {"return": 0}
-            if answer["return"] == 0:
-                answer = access({**common, **call.inputs, **own_inputs(call, "run")})
-        if answer["return"] == 0:
-            problems += not_passed(answer)
-            problems += [line for view in call.views for line in views.show(view, answer, call.line, folder)]
-        elif call.may_fail:
-            views.say(str(answer.get("error", "")))
-            first = str(answer.get("error", "")).splitlines()[0].removesuffix(" Tried:")
-            problems.append(f"{call.line}: {first}")
-        else:
-            raise RecipeFailed(answer)
+        try:
+            with output_of(call, folder):
+                if call.is_planned_first:
+                    _plan(call, access, common)
+                answer = run_recipe(access, {**common, **call.inputs, "tags": call.tags})
+        except RecipeFailed as error:
+            if not call.may_fail:
+                raise
+            views.say(str(error))
+            problems.append(f"{call.line}: {str(error).splitlines()[0].removesuffix(' Tried:')}")
+            continue
+        problems += not_passed(answer)
+        problems += [line for view in call.views for line in views.show(view, answer, call.line, folder)]
     return problems
-
-
-def own_inputs(call: RecipeCall, action: str) -> dict[str, Any]:
-    """The inputs of a recipe call that are not of its recipe."""
-    return {"action": action, "automation": SCRIPT_AUTOMATION, "tags": call.tags, "quiet": True}
 
 
 def refuse_impossible(plan: Plan, access: Access, common: Mapping[str, Any]) -> None:
@@ -58,21 +53,25 @@ def refuse_impossible(plan: Plan, access: Access, common: Mapping[str, Any]) -> 
     """
     for call in plan.calls:
         if call.views and not call.may_fail:
-            answer = _planned(call, access, common)
-            if answer["return"] > 0:
-                said = "\n".join(takewhile(lambda line: not _AFTER_REASON.match(line), answer["error"].splitlines()))
+            try:
+                _plan(call, access, common)
+            except RecipeFailed as error:
+                said = "\n".join(takewhile(lambda line: not _AFTER_REASON.match(line), str(error).splitlines()))
                 hint = (
                     "make ... SOURCE=tiny tries it with a small synthetic model, make plan TARGET=... shows all steps"
                 )
-                raise MakeError(said, hint, code=answer["return"])
+                raise MakeError(said, hint, code=error.answer["return"]) from None
 
 
-def _planned(call: RecipeCall, access: Access, common: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer of the plan of a call, which prints nothing; an error is that of the run, whole."""
-    with redirect_stdout(io.StringIO()):
-        answer = access({**common, **call.inputs, **own_inputs(call, "plan"), "before_run": True, "silent": True})
-    whole = answer.get("plan", {}).get("errors") or [answer.get("error", "")]
-    return {**answer, "error": str(whole[0]).removeprefix("the run would fail: ")}
+def _plan(call: RecipeCall, access: Access, common: Mapping[str, Any]) -> None:
+    """Plan a call, which prints nothing. Raises RecipeFailed with the whole error of the run."""
+    request = {**common, **call.inputs, "tags": call.tags, "before_run": True, "silent": True}
+    try:
+        with redirect_stdout(io.StringIO()):
+            run_recipe(access, request, "plan")
+    except RecipeFailed as error:
+        whole = str((error.answer.get("plan", {}).get("errors") or [error])[0])
+        raise RecipeFailed({**error.answer, "error": whole.removeprefix("the run would fail: ")}) from None
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from crowdperf.call.model_server import look_for_run
-from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION
+from crowdperf.call.recipe_calls import Access, RecipeFailed, run_recipe
 from crowdperf.call.server_access import settings_of
 from crowdperf.kit.canonical_json import canonical_json
 from crowdperf.kit.numbers import positive_number
@@ -19,7 +19,6 @@ from crowdperf.sweeps.sweep import read_plan
 from .recipes import nested
 from .request import Call
 
-Access = Callable[[dict[str, Any]], dict[str, Any]]
 DURATIONS = ("min_duration", "min_duration_ms")
 """Numbers that say how long a run takes."""
 NOT_PLANNED = ("plan", "bash", "output")
@@ -71,8 +70,10 @@ def engine_plan(access: Access, inputs: Mapping[str, Any], names: Mapping[str, s
     if not missing_points(call):
         return {}
     own = {name: inputs[name] for name in names if name not in NOT_PLANNED and inputs.get(name)}
-    own |= {"tags": "run,mlperf,sweep", "quiet": True}
-    answer = access({"action": "plan", "automation": SCRIPT_AUTOMATION, **own})
+    try:
+        answer = run_recipe(access, {**own, "tags": "run,mlperf,sweep"}, "plan")
+    except RecipeFailed as error:
+        answer = error.answer
     return dict(answer.get("plan") or {"errors": [str(answer.get("error", ""))]})
 
 

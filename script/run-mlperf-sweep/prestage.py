@@ -1,9 +1,9 @@
 """Makes what points need on this machine before they start, and locks it: nodes then need no network."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION
+from crowdperf.call.recipe_calls import Access, RecipeFailed, run_recipe
 from crowdperf.kit.canonical_json import canonical_json
 from crowdperf.kit.whole_file import write_json
 from crowdperf.sweeps import commands
@@ -13,11 +13,8 @@ from crowdperf.sweeps.report import LOCK_NAME
 from . import plans
 from .request import Call
 
-Access = Callable[[dict[str, Any]], dict[str, Any]]
 FOLDER_INPUTS = ("output_dir", "result_dir", "results_dir")
 """Inputs that say where results go, and decide nothing about what a run needs."""
-
-
 ENGINE_RECIPE = "generate-engine"
 
 
@@ -62,17 +59,18 @@ def prestage(access: Access, call: Call, found: Mapping[str, Any]) -> tuple[str,
             wanted[canonical_json(key)] = run
     for number, run in enumerate(wanted.values(), start=1):
         commands.say(f"preparing {number} of {len(wanted)}: {run['tags']}")
-        _asked(access({**run, "action": "prepare", "automation": SCRIPT_AUTOMATION, "quiet": True}), run)
+        _asked(access, run, "prepare")
     path = call.folder.path / LOCK_NAME
-    locks = [_asked(access({**run, "action": "lock", "automation": SCRIPT_AUTOMATION}), run)["lock"] for run in calls]
+    locks = [_asked(access, run, "lock")["lock"] for run in calls]
     write_json(path, _joined(locks))
     return (f"--frozen={path.absolute()}", "--only_execute_from_cache")
 
 
-def _asked(answer: dict[str, Any], run: Mapping[str, Any]) -> dict[str, Any]:
-    if answer["return"] > 0:
-        raise PrestageFailed(f"{run['tags']} cannot be prepared here: {answer.get('error', '')}")
-    return answer
+def _asked(access: Access, run: Mapping[str, Any], action: str) -> dict[str, Any]:
+    try:
+        return run_recipe(access, run, action)
+    except RecipeFailed as error:
+        raise PrestageFailed(f"{run['tags']} cannot be prepared here: {error}") from None
 
 
 def _joined(locks: list[dict[str, Any]]) -> dict[str, Any]:

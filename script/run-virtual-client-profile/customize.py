@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdperf.call.answers import failure
-from crowdperf.call.recipe_calls import passed_on_inputs
+from crowdperf.call.recipe_calls import passed_on_inputs, run_recipe
 from crowdperf.fronts.metrics import metricfiles
 from crowdperf.fronts.metrics.commandline import parse_list
 from crowdperf.fronts.metrics.discovery import architecture, session_of
@@ -139,12 +139,12 @@ def lacking(i: dict[str, Any], made: StepList) -> list[str]:
         return []  # the steps tell the rest
     has_disks = not i["env"].get(MACHINE_KEY) or bool(machine_of(i).read_text("/proc/mounts"))  # else not recorded
 
-    def look(call: Mapping[str, Any]) -> dict[str, Any]:
+    def look(call: Mapping[str, Any]) -> None:
         if call["tags"] == "get,scratch,disk" and not has_disks:
-            return {"return": 0}
+            return
         request = {**passed_on_inputs(i["input"]), **with_machine(i, call)}
         with redirect_stdout(io.StringIO()):  # a look is no news unless it fails
-            return running.run_recipe(i["automation"].cmind.access, {**request, "silent": True})
+            run_recipe(i["automation"].cmind.access, {**request, "silent": True})
 
     return found + [str(error) for error in running.failed_looks(made.of("dependency"), look)]
 

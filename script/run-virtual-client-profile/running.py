@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION
+from crowdperf.call.recipe_calls import Access, RecipeFailed, run_recipe
 from crowdperf.fronts.metrics import gpuload, metricfiles
 from crowdperf.fronts.metrics.discovery import MetadataFile, find
 from crowdperf.fronts.metrics.metadata import MetadataError
@@ -43,19 +43,16 @@ class StepFailed(Exception):
         self.code = code
 
 
-def run_recipe(access: Callable[[dict[str, Any]], dict[str, Any]], request: Mapping[str, Any]) -> dict[str, Any]:
-    """CM's answer to a recipe call."""
-    return access({**request, "action": "run", "automation": SCRIPT_AUTOMATION, "quiet": True})
-
-
-def failed_looks(steps: Sequence[Step], look: Callable[[Mapping[str, Any]], dict[str, Any]]) -> list[StepFailed]:
+def failed_looks(steps: Sequence[Step], look: Callable[[Mapping[str, Any]], object]) -> list[StepFailed]:
     """What the calls of these steps that only look do not find; the other calls are left out."""
     found = []
     for step in steps:
         for call in step.calls:
-            if call["tags"].startswith(LOOKING) and (answer := look(call))["return"] > 0:
-                said = answer.get("error", "no reason given")
-                found.append(StepFailed(answer["return"], f"{step.where} {step.type}: {said}"))
+            if call["tags"].startswith(LOOKING):
+                try:
+                    look(call)
+                except RecipeFailed as error:
+                    found.append(StepFailed(error.answer["return"], f"{step.where} {step.type}: {error}"))
     return found
 
 
@@ -80,7 +77,7 @@ def ended_after(seconds: float | None) -> Iterator[None]:
 class Runner:
     """One call. `passed_on` are inputs for every recipe; `folder` is the log folder; `deadline_s` of time.monotonic."""
 
-    access: Callable[[dict[str, Any]], dict[str, Any]]
+    access: Access
     passed_on: Mapping[str, Any]
     made: StepList
     session: Session
@@ -191,11 +188,10 @@ class Runner:
 
     def _call(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         env = {**dict(self.passed_on.get("env") or {}), **self.state.env}
-        request = {**self.passed_on, **({"env": env} if env else {}), **inputs}
-        answer = run_recipe(self.access, request)
-        if answer["return"] > 0:
-            raise StepFailed(answer["return"], str(answer.get("error", "no reason given")))
-        return answer
+        try:
+            return run_recipe(self.access, {**self.passed_on, **({"env": env} if env else {}), **inputs})
+        except RecipeFailed as error:
+            raise StepFailed(error.answer["return"], str(error)) from None
 
     def _clone(self, step: Step) -> None:
         target = self.folder / "packages" / step.parameters["PackageName"]

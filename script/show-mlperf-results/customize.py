@@ -5,6 +5,7 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 
 from datetime import datetime, timezone
 
+from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION
 from crowdperf.kit.user_paths import users_folder
 
 from . import history
@@ -33,7 +34,7 @@ def preprocess(i):
         return {"return": 1, "error": f"{error}\n{HINT}"}
     if (given := values["results_dir"]) and not given.is_dir():
         return {"return": 16, "error": f"--results_dir: {given} is not a folder\n{HINT}"}
-    answer = i["automation"].cmind.access({"action": "runs", "automation": "script,5b4e0237da074764"})
+    answer = i["automation"].cmind.access({"action": "runs", "automation": SCRIPT_AUTOMATION})
     folders = history.folders_of(users_folder(i["env"]), values["results_dir"], answer.get("runs") or ())
     results, unreadable = history.read_all(folders)
     found = history.chosen(results, wanted)

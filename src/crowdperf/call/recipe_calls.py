@@ -22,9 +22,12 @@ class RecipeFailed(Exception):
         self.answer = dict(answer)
 
 
-def run_recipe(access: Access, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Run a recipe, without questions unless `inputs` allow them, and return CM's answer. Raises RecipeFailed."""
-    answer = access({"quiet": True, **inputs, "action": "run", "automation": SCRIPT_AUTOMATION})
+def run_recipe(access: Access, inputs: Mapping[str, Any], action: str = "run") -> dict[str, Any]:
+    """Run a recipe, without questions unless `inputs` allow them, and return CM's answer. Raises RecipeFailed.
+
+    action: another one of CM's for the recipe, such as plan.
+    """
+    answer = access({"quiet": True, **inputs, "action": action, "automation": SCRIPT_AUTOMATION})
     if answer["return"] > 0:
         raise RecipeFailed(answer)
     return answer
