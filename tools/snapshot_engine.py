@@ -14,7 +14,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -247,9 +247,14 @@ def _refusals(engine: Engine, recipe: str) -> dict[str, Any]:
     usual = _problems(engine.plan(given))
     found: dict[str, Any] = {"": usual}
     inputs = engine.help(recipe)["inputs"]
+    others = [row["name"] for row in inputs if row["name"] != "machine" and row["name"] not in given]
+    same = set(unaffected(others, lambda names: _problems(engine.plan({**given, **names})) == usual))
     for row in inputs:
         name, machine = row["name"], "" if row["name"] == "machine" else MACHINE
         for kind, value in VALUES.items():
+            if value == "" and name in same:
+                found[f"{name} {kind}"] = SAME
+                continue
             problems = _beside(usual, _problems(engine.plan({**given, name: value}, machine)))
             found[f"{name} {kind}"] = problems
             if kind == "wrong" and (problems == SAME or row["choices"]):
@@ -257,6 +262,15 @@ def _refusals(engine: Engine, recipe: str) -> dict[str, Any]:
     for row in inputs[:1]:
         found[f"{row['name']} misspelt"] = _beside(usual, _problems(engine.plan({**given, row["name"] + "x": "1"})))
     return found
+
+
+def unaffected(names: Sequence[str], is_usual: Callable[[Mapping[str, str]], bool]) -> Iterator[str]:
+    """The inputs for which an empty value changes nothing; asked for all at once, and for halves where one does."""
+    if is_usual(dict.fromkeys(names, "")):
+        yield from names
+    elif len(names) > 1:
+        yield from unaffected(names[: len(names) // 2], is_usual)
+        yield from unaffected(names[len(names) // 2 :], is_usual)
 
 
 def _problems(answer: Mapping[str, Any]) -> list[Any]:

@@ -4,10 +4,12 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from helpers import CHECKOUT
+from snapshot_engine import unaffected
 
 PROGRAM = CHECKOUT / "tools" / "snapshot.py"
 META = Path("script/get-cuda-devices/_cm.yaml")
@@ -100,3 +102,14 @@ def test_a_folder_without_a_picture_is_refused_with_the_command_that_takes_one(t
     assert done.returncode == 1 and "tools/snapshot.py take --checkout=FOLDER" in done.stderr
     done = snapshot("take", f"--checkout={tmp_path}", f"--out={tmp_path / 'out'}")
     assert done.returncode == 1 and "is not a checkout of crowdperf" in done.stderr
+
+
+def test_inputs_whose_empty_value_changes_nothing_are_found_without_asking_for_each() -> None:
+    asked: list[str] = []
+
+    def is_usual(names: Mapping[str, str]) -> bool:
+        asked.append("".join(names))
+        return "e" not in names
+
+    assert list(unaffected("abcdefgh", is_usual)) == list("abcdfgh")
+    assert asked == ["abcdefgh", "abcd", "efgh", "ef", "e", "f", "gh"]
