@@ -107,18 +107,18 @@ def newest_version(sut: sutname.Sut, folder: Path) -> sutname.Sut:
 
 def entry_of(env: dict[str, Any]) -> sutfile.Entry | None:
     """The value to record; None when none is given. Raises BadInput."""
-    model = text_of(env, "CM_MLPERF_MODEL")
+    model = text_of(env, "CM_SUT_CONFIG_MODEL")
     try:
         if model:
             record_of(model)
     except UnknownName as error:
         raise BadInput(f"--model: {error}") from error
-    given = {key: text_of(env, f"CM_MLPERF_LOADGEN_{key.upper()}") for key in ("target_qps", "target_latency")}
+    given = {key: text_of(env, f"CM_SUT_CONFIG_{key.upper()}") for key in ("target_qps", "target_latency")}
     given = {key: text for key, text in given.items() if text}
     if not given:
         return None
     try:
-        scenario = parse_scenario(text_of(env, "CM_MLPERF_LOADGEN_SCENARIO"))
+        scenario = parse_scenario(text_of(env, "CM_SUT_CONFIG_SCENARIO"))
     except UnknownName as error:
         raise BadInput(f"--scenario: {error}") from error
     wanted, name = scenario.target_key, TARGETS[scenario][2]

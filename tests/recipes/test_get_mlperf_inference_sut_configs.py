@@ -88,8 +88,8 @@ def test_a_gpu_gives_its_name_and_hw_name_gives_another(call):
 
 
 def test_a_value_is_recorded_and_told_and_read_again(call, capsys):
-    given = {"CM_MLPERF_MODEL": "resnet50", "CM_MLPERF_LOADGEN_SCENARIO": "offline"}
-    given |= {"CM_MLPERF_LOADGEN_TARGET_QPS": "893.5", "CM_SUT_CONFIG_MEASURED": "812.3", "CM_SUT_CONFIG_ORIGIN": "o"}
+    given = {"CM_SUT_CONFIG_MODEL": "resnet50", "CM_SUT_CONFIG_SCENARIO": "offline"}
+    given |= {"CM_SUT_CONFIG_TARGET_QPS": "893.5", "CM_SUT_CONFIG_MEASURED": "812.3", "CM_SUT_CONFIG_ORIGIN": "o"}
     _, env, state = call(**given)
     row = {"target_qps": 893.5, "measured": 812.3, "origin": "o"}
     assert state["CM_SUT_CONFIG"][env["CM_SUT_NAME"]] == {"resnet50": {"Offline": row}}
@@ -101,25 +101,36 @@ def test_a_value_is_recorded_and_told_and_read_again(call, capsys):
     assert again[1]["CM_SUT_CONFIG_FILE"] == env["CM_SUT_CONFIG_FILE"]  # the newest version with a file
 
 
+def test_what_a_run_is_asked_for_is_not_recorded(call):
+    """generate-mlperf-inference-user-conf needs this recipe, which then sees the inputs of that one."""
+    asked = {
+        "CM_MLPERF_MODEL": "resnet50",
+        "CM_MLPERF_LOADGEN_SCENARIO": "Offline",
+        "CM_MLPERF_LOADGEN_TARGET_QPS": "9",
+    }
+    answer, env, state = call(**asked)
+    assert answer == {"return": 0} and state["CM_SUT_CONFIG"] == {env["CM_SUT_NAME"]: {}}
+
+
 @pytest.mark.parametrize(
     ("env", "words"),
     [
-        ({"CM_MLPERF_LOADGEN_TARGET_QPS": "1"}, "--scenario"),
-        ({"CM_MLPERF_LOADGEN_TARGET_QPS": "1", "CM_MLPERF_LOADGEN_SCENARIO": "Offline"}, "give --model"),
-        ({"CM_MLPERF_MODEL": "resnet5"}, "--model: unknown benchmark 'resnet5'; known: "),
+        ({"CM_SUT_CONFIG_TARGET_QPS": "1"}, "--scenario"),
+        ({"CM_SUT_CONFIG_TARGET_QPS": "1", "CM_SUT_CONFIG_SCENARIO": "Offline"}, "give --model"),
+        ({"CM_SUT_CONFIG_MODEL": "resnet5"}, "--model: unknown benchmark 'resnet5'; known: "),
         (
             {
-                "CM_MLPERF_LOADGEN_TARGET_QPS": "1",
-                "CM_MLPERF_LOADGEN_SCENARIO": "SingleStream",
-                "CM_MLPERF_MODEL": "resnet50",
+                "CM_SUT_CONFIG_TARGET_QPS": "1",
+                "CM_SUT_CONFIG_SCENARIO": "SingleStream",
+                "CM_SUT_CONFIG_MODEL": "resnet50",
             },
             "--target_latency_ms",
         ),
         (
             {
-                "CM_MLPERF_LOADGEN_TARGET_QPS": "-1",
-                "CM_MLPERF_LOADGEN_SCENARIO": "Server",
-                "CM_MLPERF_MODEL": "resnet50",
+                "CM_SUT_CONFIG_TARGET_QPS": "-1",
+                "CM_SUT_CONFIG_SCENARIO": "Server",
+                "CM_SUT_CONFIG_MODEL": "resnet50",
             },
             "a number above 0",
         ),
