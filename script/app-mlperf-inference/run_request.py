@@ -64,6 +64,13 @@ def stand_in(env: Mapping[str, Any], simulate: str | None) -> dict[str, str]:
     return dict(zip((BACKEND_KEY, DEVICE_KEY), found, strict=True))
 
 
+def the_one(values: Mapping[str, Any], name: str) -> str | None:
+    """The value of a list with one value, None for any other: without one, or with several, this recipe makes no run
+    itself."""
+    words = values[name] or ()
+    return words[0] if len(words) == 1 else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """A call: what its variations choose, and its typed inputs. folder: where the user called."""
@@ -102,7 +109,7 @@ class Asked:
     def targets(self) -> dict[str, float | None]:
         """The targets: of the scenario alone, where it is given, else of all."""
         found = {"target_qps": self.values["target_qps"], "target_latency_ms": self.values["target_latency_ms"]}
-        name, own = OWN_TARGETS.get(self.values["scenario"], ("", ""))
+        name, own = OWN_TARGETS.get(the_one(self.values, "scenario"), ("", ""))
         if own and self.values[own] is not None:
             found[name] = self.values[own]
         return found
@@ -122,7 +129,7 @@ class Asked:
 
     def _misfits(self) -> Iterator[tuple[str, str]]:
         values = self.values
-        scenario, mode = values["scenario"], values["mode"]
+        scenario, mode = the_one(values, "scenario"), the_one(values, "mode")
         allowed = [one.value for one in scenarios_of(self.model)]
         if scenario and scenario not in allowed:
             yield "scenario", f"{self.model} has no {scenario}, only {', '.join(allowed)}"
@@ -183,8 +190,8 @@ class Asked:
             "device": self.device,
             "precision": self.precision,
             "gpus": None if values["gpus"] is None else list(values["gpus"]),
-            "scenario": values["scenario"],
-            "mode": values["mode"],
+            "scenario": the_one(values, "scenario"),
+            "mode": the_one(values, "mode"),
             "execution_mode": values["execution_mode"],
             "compliance_test": values["compliance_test"],
             "find": values["find"] is True,

@@ -10,7 +10,7 @@ from typing import Any
 
 from crowdperf.call.recipe_calls import passed_on_inputs
 
-from .run_request import RequestError
+from .run_request import RequestError, the_one
 
 TAGS = "run,mlperf,inference"
 ALL = "all"
@@ -27,8 +27,8 @@ ONE_RUN_ONLY = ("output_dir", "compliance_test", "compliance_reference")
 
 
 def is_several(values: Mapping[str, Any]) -> bool:
-    """True when the call names no scenario or no mode."""
-    return not (values["scenario"] and values["mode"])
+    """True unless the call names one scenario and one mode."""
+    return not (the_one(values, "scenario") and the_one(values, "mode"))
 
 
 def inputs_for_all(

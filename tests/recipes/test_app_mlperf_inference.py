@@ -355,6 +355,7 @@ def test_every_group_has_one_default_but_those_that_mean_all_where_nothing_is_gi
     ("scenario", "mode", "expected"),
     [
         (None, None, True), ("Offline", None, True), (None, "accuracy", True), ("offline", "performance", False),
+        ("offline,server", "performance", True), ("offline", "performance,accuracy", True),
     ],
 )  # fmt: skip
 def test_a_call_without_one_scenario_and_one_mode_means_several_runs(scenario, mode, expected):
@@ -367,11 +368,12 @@ def test_several_runs_are_handed_on_with_everything_that_was_asked_for():
         **GOOD, "CM_MLPERF_MODEL": "bert-99", "CM_MLPERF_SOURCE": "tiny", "CM_NUM_THREADS": "2",
         "CM_MLPERF_LOADGEN_MODE": "", "CM_MLPERF_GPUS": "0", "CM_MLPERF_DEVICE": "cuda",
     }  # fmt: skip
+    env["CM_MLPERF_LOADGEN_SCENARIO"] = "Offline,Server"
     inputs = {"adr": {"python": {"name": "other"}}, "tags": "app,mlperf,inference", "threads": 2, "out": "con"}
     values = input_values("app-mlperf-inference", env)
     assert several.inputs_for_all(env, values, inputs, META["input_mapping"]) == {
         "tags": "run,mlperf,inference", "model": "bert-99", "backend": "onnxruntime", "device": "cuda", "gpus": "0",
-        "precision": "fp32", "source": "tiny", "scenario": "Offline", "mode": "all", "execution_mode": "test",
+        "precision": "fp32", "source": "tiny", "scenario": "Offline,Server", "mode": "all", "execution_mode": "test",
         "threads": "2", "adr": {"python": {"name": "other"}},
     }  # fmt: skip
 
