@@ -176,7 +176,7 @@ def preprocess(i):
         if i["values"]["baseline"]:
             from . import repeats
 
-            repeats.share_shapes([Path(i["values"]["baseline"])], paths.folder)
+            repeats.share_shapes(Path(i["values"]["baseline"]), paths.folder)
         answer = one_call(i, config, paths, settings, is_new=former is None)
     return with_verdict(i, answer, paths.folder)
 

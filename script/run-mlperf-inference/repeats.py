@@ -5,10 +5,11 @@ Each repeat is a call of its own in a folder `repeat-<n>` of the call's folder. 
 next to it, whose name ends with `-baseline`. The engine judges: medians and spread of all repeats against those of the
 baseline (`cm diff script A B --max_slowdown`).
 
-Instances, threads and batch size are searched once: all repeats use the shape of the first one, and both sides use the
-same where its conditions are the same (model file, backend, cores, inputs). Each search picks among layouts whose
-speeds are near, by measurements that scatter: anew in each repeat that widens the spread, anew for each side it is a
-difference that repeats cannot tell from a slowdown.
+Instances, threads and batch size are searched once, for all repeats of both sides, also if the model is another one.
+Only if backend, cores or inputs differ, or the model cannot have such batches, each side has its own search. A search
+measures for a moment and scatters: one in each repeat widens the spread, and one for each side is a difference that
+repeats cannot tell from a slowdown. On a busy machine a network with 75 % more work was 16 % faster than the other one,
+because its search had found batches of 32, and that of the other one batches of 8 (2026-11-29).
 """
 
 import os
@@ -24,7 +25,7 @@ from crowdperf.kit.numbers import quantity, spread_percent
 from crowdperf.kit.path_redaction import HOME, RESULT, KnownFolders, honest
 from crowdperf.kit.terminal import aligned
 from crowdperf.kit.user_paths import home_folder
-from crowdperf.kit.whole_file import copy_whole, write_json, write_whole
+from crowdperf.kit.whole_file import read_object, write_json, write_whole
 
 from .basis import without_secrets
 from .loads import searched
@@ -129,14 +130,14 @@ def calls(i: Mapping[str, Any], folder: Path) -> Iterator[tuple[str, dict[str, A
             yield f"repeat {number} of {count}{words}", call
 
 
-def share_shapes(sources: Sequence[Path], folder: Path) -> None:
-    """Copies the shapes that earlier results found to the folder of a new result, unless it has its own. Of several
-    sources the first one counts."""
-    for source in sources:
-        for path in sorted(source.rglob(SHAPE)):
-            place = folder.joinpath(*path.parts[-3:])
-            if not place.exists():
-                copy_whole(path, place)
+def share_shapes(source: Path, folder: Path) -> None:
+    """Writes the shapes that earlier results found to the folder of a new result, for any model, unless it has its
+    own."""
+    for path in sorted(source.rglob(SHAPE)):
+        place = folder.joinpath(*path.parts[-3:])
+        content = read_object(path)
+        if content and isinstance(content.get("for"), dict) and not place.exists():
+            write_json(place, {**content, "for": {**content["for"], "model_sha256": None}})
 
 
 def make(i: dict[str, Any], folder: Path, say: Callable[[str], None]) -> dict[str, Any]:
@@ -145,7 +146,8 @@ def make(i: dict[str, Any], folder: Path, say: Callable[[str], None]) -> dict[st
     other = Path(i["values"]["baseline"] or _baseline_folder(folder))
     for words, call in calls(i, folder):
         own = Path(call["results_dir"])
-        share_shapes((own / "repeat-1", other if own == folder else folder), own / call["run_id"])
+        for source in (own / "repeat-1", other if own == folder else folder):
+            share_shapes(source, own / call["run_id"])
         say(f"\n{words.capitalize()}: {Path(call['results_dir']) / call['run_id']}")
         try:
             answer = run_recipe(i["automation"].cmind.access, call)

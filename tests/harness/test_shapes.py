@@ -2,6 +2,7 @@
 no others."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -107,3 +108,30 @@ def test_a_shape_that_a_search_of_the_first_format_found_is_not_used(tmp_path: P
     for number, is_used in ((1, False), (FORMAT, True)):
         (tmp_path / FILE).write_text(json.dumps({**content, "format": number}))
         assert (read_shape(tmp_path / FILE, wanted) is not None) is is_used
+
+
+def test_the_shape_of_a_model_to_compare_with_is_used_by_any_model_that_can_have_its_batches(
+    digits: Digits,
+    tmp_path: Path,  # noqa: F811
+) -> None:
+    here = replace(config("x/Offline/accuracy"), backend="onnxruntime")
+    shape = {"instances": 1, "threads": 1, "is_spinning": False, "batch_size": 5}
+    content = {"format": FORMAT, "found_utc": "2026-11-22", "shape": shape,
+               "for": {**purpose(here, {"model": "ab"}, (0, 1), 15.0), "model_sha256": None}}  # fmt: skip
+    (tmp_path / FILE).write_text(json.dumps(content))
+    kept = read_shape(tmp_path / FILE, purpose(here, {"model": "cd"}, (0, 1), 15.0))
+    assert kept is not None and (kept.batch_size, kept.is_of_any) == (5, True)
+    assert read_shape(tmp_path / FILE, purpose(here, {"model": "cd"}, (0,), 15.0)) is None
+    folder = tmp_path / "digits" / "Offline"
+    output = str(folder / "performance" / "run_1")
+    asked = {**digits.request(tmp_path, backend="onnxruntime", min_duration_ms=50), "output_dir": output}
+    assert run_harness(tmp_path, asked).code == 0
+    found = json.loads((folder / FILE).read_text())
+    size_of_all = found["shape"]["batch_size"]
+    for size, origin in ((size_of_all, "found by an earlier run, shape.json"), (size_of_all + 1, "warm-up estimate")):
+        other = {**found, "for": {**found["for"], "model_sha256": None}, "shape": {**shape, "batch_size": size}}
+        (folder / FILE).write_text(json.dumps(other))
+        shutil.rmtree(folder / "performance")
+        done = run_harness(tmp_path, asked)
+        assert done.code == 0, done.stderr
+        assert done.result["run"]["instances"]["origin"] == origin

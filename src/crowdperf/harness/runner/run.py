@@ -148,6 +148,8 @@ def _find_or_keep(parts: Parts, search: Search, opener: Opener) -> tuple[BestSha
     path = shape_file(parts.config)
     wanted = purpose(parts.config, parts.digests, available_cores(), search.limit_ms)
     kept = None if path is None else read_shape(path, wanted)
+    if kept is not None and kept.is_of_any and not search.allows(kept.batch_size):
+        kept = None
     if kept is not None:
         size = kept.batch_size
         only = replace(

@@ -72,6 +72,12 @@ class Search:
         """Whether a batch size is looked for."""
         return self.smallest_batch_size != self.largest_batch_size and not self.scenario.is_stream
 
+    def allows(self, batch_size: int) -> bool:
+        """Whether a batch size is one that the search could find."""
+        if self.has_batch_search:
+            return self.smallest_batch_size <= batch_size <= self.largest_batch_size
+        return batch_size == self.batch_size
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:

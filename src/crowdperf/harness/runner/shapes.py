@@ -7,7 +7,8 @@ The first run of a scenario searches for the best shape and writes the file with
 the compliance runs of the same folder then use that shape, so that they answer with the same batches on the same
 instances. A file that was written for different conditions (`for`: model, files, backend, precision, cores, length of
 the search, the request's values) is not used, and is replaced, but not by a compliance run. The same applies to format
-1: its search counted the opening of the network, which left a GPU with a batch for a CPU.
+1: its search counted the opening of the network, which left a GPU with a batch for a CPU. A file without digests
+(`model_sha256` null) is that of a model to compare with: any model uses its shape whose batches may be so large.
 """
 
 import json
@@ -31,11 +32,12 @@ _RUN, _TEST = re.compile(r"run_[1-9][0-9]*"), re.compile(r"TEST[0-9]{2}")
 
 @dataclass(frozen=True, slots=True)
 class KeptShape:
-    """A shape that an earlier run found."""
+    """A shape that an earlier run found. is_of_any: perhaps for another model."""
 
     layout: Layout
     batch_size: int
     found_utc: str
+    is_of_any: bool = False
 
 
 def shape_file(config: RunConfig) -> Path | None:
@@ -80,11 +82,12 @@ def read_shape(path: Path, wanted: Mapping[str, Json]) -> KeptShape | None:
     """Return the shape in the file, or None if it is missing, or was found under other conditions."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        if content["format"] != FORMAT or content["for"] != wanted:
+        is_of_any = content["for"]["model_sha256"] is None
+        if content["format"] != FORMAT or content["for"] != {**wanted, **({"model_sha256": None} if is_of_any else {})}:
             return None
         shape = content["shape"]
         layout = Layout(int(shape["instances"]), int(shape["threads"]), bool(shape["is_spinning"]))
-        return KeptShape(layout, int(shape["batch_size"]), str(content["found_utc"]))
+        return KeptShape(layout, int(shape["batch_size"]), str(content["found_utc"]), is_of_any)
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
