@@ -17,8 +17,9 @@ WHEELS = ("_cu12", "_cu13")
 ELSEWHERE = 'cm run script "get cudnn" --input=FOLDER  (one in another place)'
 
 
-def more_hints(cuda: str) -> tuple[str, str]:
-    """Further ways to a cuDNN: the wheels for the CUDA that was found come first; empty where none was."""
+def more_hints(env: dict[str, Any]) -> tuple[str, str]:
+    """Further ways to a cuDNN: the wheels for the CUDA that was found come first."""
+    cuda = str(env.get("CM_CUDA_VERSION", "") or "")
     first, other = sorted(WHEELS, key=lambda name: name != f"_cu{cuda.split('.')[0]}")
     wheels = f'cm run script "get cudnn _pip,{first}"  (or {other}: NVIDIA\'s PyPI wheels, 1 to 1.3 GB, no root)'
     return wheels, ELSEWHERE
@@ -26,16 +27,16 @@ def more_hints(cuda: str) -> tuple[str, str]:
 
 def plan(i: dict[str, Any]) -> dict[str, Any]:
     """The same when a run is only planned, except that the archive's SHA-256 is not computed."""
-    return steps.prepare(i, CUDNN, _own(i["env"]), is_plan=True)
+    return steps.prepare(i, CUDNN, _own(), is_plan=True)
 
 
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Takes an installed cuDNN, or says what the dependencies that follow have to unpack or to install."""
-    return steps.prepare(i, CUDNN, _own(i["env"]), is_plan=False)
+    return steps.prepare(i, CUDNN, _own(), is_plan=False)
 
 
-def _own(env: dict[str, Any]) -> steps.Own:
-    return steps.Own(more_hints(str(env.get("CM_CUDA_VERSION", "") or "")), _give, _judge_wheels)
+def _own() -> steps.Own:
+    return steps.Own(more_hints, _give, _judge_wheels)
 
 
 def postprocess(i: dict[str, Any]) -> dict[str, Any]:

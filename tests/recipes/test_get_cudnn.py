@@ -312,6 +312,11 @@ def test_a_plan_looks_and_unpacks_nothing(home: Any) -> None:
     assert not home.store.exists() or not list(home.store.glob("*/unpacked"))
 
 
+def test_a_plan_refuses_an_archive_that_is_not_there_before_a_cuda_is_looked_for(home: Any) -> None:
+    done = home.cm("plan", "script", "--tags=get,cudnn", f"--tar_file={NAME}")
+    assert (done.code, f"{NAME} is not a file" in done.stdout + done.stderr) == (16, True)
+
+
 def cudnn_wheel(folder: Path) -> None:
     """A wheel with the files of nvidia-cudnn-cu12 8.9.7.29 (layout as in nvidia-cudnn-cu13 9.28.0.42 of PyPI)."""
     path = make_wheel(folder, "nvidia_cudnn_cu12", "8.9.7.29")
@@ -375,4 +380,4 @@ def test_a_broken_installed_one_is_refused(hook_input: Any, tmp_path: Path) -> N
 
 @pytest.mark.parametrize(("cuda", "first"), [("", "_cu12"), ("12.4", "_cu12"), ("13.0", "_cu13"), ("11.8", "_cu12")])
 def test_the_wheels_for_the_cuda_that_was_found_come_first(cuda: str, first: str) -> None:
-    assert f'"get cudnn _pip,{first}"' in recipe.more_hints(cuda)[0]
+    assert f'"get cudnn _pip,{first}"' in recipe.more_hints({"CM_CUDA_VERSION": cuda})[0]

@@ -81,9 +81,12 @@ class Taken(NamedTuple):
 
 
 class Own(NamedTuple):
-    """What a recipe does its own way: further hints when nothing is there, its keys and answer, its word on wheels."""
+    """What a recipe does its own way: further hints when nothing is there, its keys and answer, its word on wheels.
 
-    more_hints: tuple[str, ...]
+    ``more_hints`` reads the env only when an installed one is looked for: a plan waits for every key that is read.
+    """
+
+    more_hints: Callable[[dict[str, Any]], tuple[str, ...]]
     give: Callable[[dict[str, Any], Machine, Taken], dict[str, Any]]
     judge_wheels: Callable[[dict[str, Any], Machine], None] = lambda env, machine: None
 
@@ -103,7 +106,7 @@ def prepare(i: dict[str, Any], kind: Kind, own: Own, *, is_plan: bool) -> dict[s
             env.update(pip_limits(asked, kind))
             own.judge_wheels(env, machine)
         else:
-            return own.give(env, machine, take_installed(i, machine, kind, asked, own.more_hints))
+            return own.give(env, machine, take_installed(i, machine, kind, asked, own.more_hints(env)))
     except RequestError as error:
         return {"return": NONE_FITS_CODE, "error": str(error)}
     except NotTaken as error:
