@@ -14,7 +14,7 @@ because its search had found batches of 32, and that of the other one batches of
 
 import os
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from statistics import median
 from typing import Any

@@ -111,8 +111,8 @@ def test_a_shape_that_a_search_of_the_first_format_found_is_not_used(tmp_path: P
 
 
 def test_the_shape_of_a_model_to_compare_with_is_used_by_any_model_that_can_have_its_batches(
-    digits: Digits,
-    tmp_path: Path,  # noqa: F811
+    digits: Digits,  # noqa: F811
+    tmp_path: Path,
 ) -> None:
     here = replace(config("x/Offline/accuracy"), backend="onnxruntime")
     shape = {"instances": 1, "threads": 1, "is_spinning": False, "batch_size": 5}
