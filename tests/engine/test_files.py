@@ -233,3 +233,8 @@ def test_a_lock_file_without_a_note_still_has_a_text(lock_path: Path, text: str)
     lock_path.parent.mkdir()
     lock_path.write_text(text)
     assert "process" in locks.holder_text(lock_path)
+
+
+@pytest.mark.parametrize("name", ["with\0nul", "half\ud800"])
+def test_a_name_that_no_file_can_have_is_no_file(tmp_path: Path, name: str) -> None:
+    assert not files.is_file(tmp_path / name)

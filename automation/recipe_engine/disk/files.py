@@ -331,9 +331,14 @@ def share_like(folder: Path, path: Path, mask: int) -> None:
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is a file of this name; raises OSError when a disk that fails leaves that open."""
+    """Whether there is a file of this name; raises OSError when a disk that fails leaves that open.
+
+    There is none of a name that holds a NUL, or that the locale cannot write, such as one with a symbol of a plan.
+    """
     try:
         return stat.S_ISREG(os.stat(path).st_mode)
+    except ValueError:
+        return False
     except OSError as error:
         if error.errno in NO_SUCH_FILE:
             return False
