@@ -9,6 +9,17 @@ CHECKOUT="$(cd "${BASH_SOURCE[0]%/*}/.." && pwd)"
 export PIP_CACHE_DIR="$CHECKOUT/.cm/pip-cache"
 TORCH_CPU_INDEX="https://download.pytorch.org/whl/cpu"
 
+# own_streams FILE...: where the caller closed standard input, output or error, bash has put the script that it reads, one
+# of these files, in that place, and every program that is started would inherit it. It becomes /dev/null.
+own_streams() {
+  local file
+  for file in "$@"; do
+    if [ /dev/fd/0 -ef "$file" ]; then exec 0</dev/null; fi
+    if [ /dev/fd/1 -ef "$file" ]; then exec 1>/dev/null; fi
+    if [ /dev/fd/2 -ef "$file" ]; then exec 2>/dev/null; fi
+  done
+}
+
 say() { printf '%s\n' "$*" >&2; }
 
 # Prints the first Python 3.10 or newer on PATH.

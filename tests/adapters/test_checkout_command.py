@@ -18,6 +18,12 @@ HOOKS = """def preprocess(i):
     print("then: cm run script --tags=detect,os")
     return {"return": 1, "error": "it fails\\nhint: cm show cache"}
 """
+STREAMS = """import os
+
+def preprocess(i):
+    open(os.environ["STREAMS"], "w").write(" ".join(os.readlink(f"/proc/self/fd/{one}") for one in range(3)))
+    return {"return": 0}
+"""
 RUN_SH = 'echo "hint: cm run script --tags=detect,os; not scm run script, nor ./cm run script"; exit 3\n'
 
 
@@ -39,6 +45,11 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("cm", "run.sh", "cmr.yaml", "pyproject.toml", "requirements.txt"):
         shutil.copy2(ROOT / name, folder / name)
     add_recipe(folder / "script" / "fail-now", "00112233445566ff", {"customize.py": HOOKS})
+    add_recipe(
+        folder / "script" / "show-streams",
+        "00112233445566fd",
+        {"customize.py": STREAMS, "run.sh": "echo a; echo b >&2"},
+    )
     add_recipe(folder / "script" / "fail-later", "00112233445566fe", {"run.sh": RUN_SH})
     bin_folder = folder / ".venv" / "bin"
     bin_folder.mkdir(parents=True)
@@ -97,6 +108,21 @@ def test_from_another_folder_the_printed_line_holds_the_quoted_path(
     assert shlex.split(hints_of(inside)[0])[0] == str(checkout / "cm")
 
 
+@pytest.mark.parametrize("closed", range(3))
+@pytest.mark.parametrize("command", ["cm", "run.sh"])
+def test_a_closed_stream_is_not_the_script_that_bash_reads(
+    called: Caller, checkout: Path, tmp_path: Path, command: str, closed: int
+) -> None:
+    file, run_sh = tmp_path / "streams", checkout / "run.sh"
+    before = run_sh.read_text(encoding="utf-8")
+    run_sh.write_text(before.replace("run,mlperf,inference", "show,streams"), encoding="utf-8")
+    words = "run script --tags=show,streams" if command == "cm" else ""
+    ended = called(f"bash ./{command} {words} {closed}>&-", STREAMS=str(file))
+    run_sh.write_text(before, encoding="utf-8")
+    assert ended.returncode == 0, ended.stderr
+    assert file.read_text(encoding="utf-8").split()[closed] == "/dev/null"
+
+
 @pytest.mark.parametrize("search", ["{}", "{}:."])
 def test_a_search_path_of_cd_changes_nothing(called: Caller, checkout: Path, search: str) -> None:
     search = search.format(checkout.parent)
@@ -129,7 +155,7 @@ def test_kept_files_and_journals_say_cm(called: Caller, checkout: Path) -> None:
 
 def test_run_sh_is_the_same_command(called: Caller) -> None:
     refused = called("./run.sh --scenario=Offline")
-    assert "no recipe has all the tags 'run,mlperf,inference'" in refused.stderr, "this checkout has three recipes"
+    assert "no recipe has all the tags 'run,mlperf,inference'" in refused.stderr, "this checkout has four recipes"
     assert "hint: ./cm find script lists all recipes" in refused.stderr
 
 
@@ -148,7 +174,7 @@ def test_without_words_it_prints_the_most_useful_commands_and_prepares_nothing(c
 def test_the_version_says_what_answers(called: Caller) -> None:
     assert called("./cm --version").stdout == called("./cm version script").stdout
     assert called("./cm --version").stdout.startswith("crowdperf 0.")
-    assert "(3 recipes, " in called("./cm --version").stdout
+    assert "(4 recipes, " in called("./cm --version").stdout
 
 
 def test_a_prepared_home_is_left_alone_until_its_lists_change(called: Caller, checkout: Path) -> None:
