@@ -135,7 +135,20 @@ def answer_cm(action: Callable[[Mapping[str, Any]], dict[str, Any]], i: dict[str
     set_up_logging(is_verbose=bool(i.get("verbose") or i.get("v")))
     with known_from(os.environ, i) as is_top, masked_output(is_top and bool(out)):
         answer = _answer(action, i, cmind)
-        return hidden_texts(answer) if out else answer
+        answer = hidden_texts(answer) if out else answer
+    return _written(answer, cmind) if is_top and getattr(cmind, "output", None) == "json" else answer
+
+
+def _written(answer: dict[str, Any], cmind: Any) -> dict[str, Any]:
+    """Writes an answer as the ``cm`` command does with JSON (cmind 4.2.0, cli.py), and reports a full disk."""
+    text = json.dumps(answer, indent=2, sort_keys=True, ensure_ascii=False, default=str, skipkeys=True)
+    try:
+        with explained(), naming(STANDARD_OUTPUT):
+            print(text, flush=True)  # noqa: T201
+    except RecipeError as error:
+        return _failed(error.code, ErrorText.of(error), "con", cmind)
+    cmind.output = "shown"
+    return answer
 
 
 def _answer(action: Callable[[Mapping[str, Any]], dict[str, Any]], i: dict[str, Any], cmind: Any) -> dict[str, Any]:
