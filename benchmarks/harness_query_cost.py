@@ -45,13 +45,14 @@ def least(prepared: Prepared, address: int, size: int) -> Issue:
     """Return the callback that looks at the sample, calls a function, and answers with the same bytes."""
     responses = [SINK.make_response(0, address, size)]
     response, complete, single = responses[0], SINK.complete, prepared.found.work.library.single
+    set_id = SINK.set_id
     constant = {"logits": 0}
 
     def infer(inputs: object) -> object:
         return constant
 
     def issue(ids: list[int], indices: list[int]) -> None:
-        response.id = ids[0]
+        set_id(response, ids[0])
         infer(single[indices[0]])
         complete(responses)
 

@@ -160,6 +160,43 @@ def test_every_sample_gets_its_own_bytes_once(name: str, kind: str) -> None:
         assert row.tolist() == [identifier - 1000, 2 * (identifier - 1000)]
 
 
+@pytest.mark.parametrize("is_ragged", [False, True])
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_query_is_open_until_it_is_answered_so_that_a_network_that_hangs_is_noticed(name: str, is_ragged) -> None:
+    make_shape, per_query, instances = SHAPES[name]
+    loadgen, seen, signs = FakeLoadGen(), [], []
+    work = ragged(loadgen, instances=instances) if is_ragged else make(loadgen, instances=instances)
+    real = work.predict
+
+    def predict(networks, inputs):
+        seen.append(work.counts.open)
+        signs.append(work.counts.signs)
+        return real(networks, inputs)
+
+    work = replace(work, predict=predict)
+    work.require_response_form(0)
+    assert (seen, work.counts.open, work.counts.done) == ([1], 0, 1)
+    shape = make_shape(work)
+    for first in (0, 100):
+        shape.issue(list(range(first, first + per_query)), list(range(per_query)))
+        if not name.startswith("queued"):
+            assert work.counts.open == 0
+    shape.close()
+    assert (work.counts.open, work.counts.done) == (0, 1 + 2 * per_query)
+    assert min(seen) >= 1 and max(seen) <= 2 * per_query and len(set(signs)) > 1
+
+
+@pytest.mark.parametrize("name", ["single", "multi"])
+def test_a_query_whose_completion_failed_stays_open(name: str) -> None:
+    make_shape, per_query, _ = SHAPES[name]
+    work = make(FakeLoadGen())
+    work = replace(work, sink=ResponseSink(FakeResponse, lambda responses: 1 / 0))
+    make_shape(work).issue(list(range(per_query)), list(range(per_query)))
+    work.failures.settle()
+    assert (work.counts.open, work.counts.done) == (per_query, 0)
+    assert isinstance(work.failures.first, ZeroDivisionError)
+
+
 @pytest.mark.parametrize("name", SHAPES)
 def test_responses_of_differing_sizes_keep_their_samples(name: str) -> None:
     make_shape, per_query, instances = SHAPES[name]

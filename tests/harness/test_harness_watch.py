@@ -145,6 +145,17 @@ def test_silence_is_time_in_which_something_is_open_and_nothing_is_answered():
     assert (silence.look(900.0), silence.look(901.0)) == (0.0, 1.0)
 
 
+def test_silence_in_a_query_that_loadgen_waits_for():
+    counts = Counts()
+    silence = Silence(counts)
+    counts.answering = 8
+    assert (silence.look(1.0), silence.look(4.0)) == (0.0, 3.0)
+    counts.answered += 8  # and LoadGen asks for the next one before the next look
+    assert (silence.look(5.0), silence.look(7.0), counts.open) == (0.0, 2.0, 8)
+    counts.answering = 0
+    assert (silence.look(8.0), counts.open, counts.done, counts.signs) == (0.0, 0, 8, 8)
+
+
 @pytest.mark.parametrize(
     ("seconds", "text"), [(0.4, "0 s"), (59.6, "1 min 0 s"), (200, "3 min 20 s"), (7500, "2 h 5 min")]
 )

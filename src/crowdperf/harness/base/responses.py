@@ -17,14 +17,20 @@ class Response(Protocol):
     data: int
 
 
+def _set_id(response: Response, identifier: int) -> None:
+    response.id = identifier
+
+
 @dataclass(frozen=True, slots=True)
 class ResponseSink:
     """Where responses go: `make_response(id, address, size_bytes)`, for answers of tokens with their number as well,
-    and `complete` for a list of them. first: takes the first tokens of an answer, before it is complete."""
+    and `complete` for a list of them. first: takes the first tokens of an answer, before it is complete. set_id: writes
+    the id of a response that is used again, and returns None."""
 
     make_response: Callable[..., Response]
     complete: Callable[[list[Response]], None]
     first: Callable[[list[Response]], None] = lambda responses: None
+    set_id: Callable[[Response, int], None] = _set_id
 
 
 def require_arrays(rows: Array | Sequence[Array], count: int) -> None:

@@ -231,7 +231,7 @@ def _noting(sink: ResponseSink, answered: Answered) -> ResponseSink:
         now_s = time.monotonic()
         answered.at.extend([now_s] * len(responses))
 
-    return ResponseSink(sink.make_response, complete)
+    return replace(sink, complete=complete)
 
 
 def _outcome(verdict: Verdict, reason: str, log: LoadGenLog, late: int) -> Outcome:

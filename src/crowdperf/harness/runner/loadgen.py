@@ -30,10 +30,14 @@ _MODES = {
     Mode.PERFORMANCE: mlperf_loadgen.TestMode.PerformanceOnly,
     Mode.ACCURACY: mlperf_loadgen.TestMode.AccuracyOnly,
 }
+_SET_ID = mlperf_loadgen.QuerySampleResponse.id.fset
 SINK = ResponseSink(
-    mlperf_loadgen.QuerySampleResponse, mlperf_loadgen.QuerySamplesComplete, mlperf_loadgen.FirstTokenComplete
+    mlperf_loadgen.QuerySampleResponse,
+    mlperf_loadgen.QuerySamplesComplete,
+    mlperf_loadgen.FirstTokenComplete,
+    getattr(_SET_ID, "__func__", _SET_ID),  # the function itself: an assignment to the attribute costs a fifth more
 )
-"""LoadGen's response type and completion calls."""
+"""LoadGen's response type and calls."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -111,7 +111,7 @@ def batch_answer(work: Work, number: int, largest: int) -> Answer:
         return _differing_answer(work, number, largest)
     responses, fewer = (FixedResponses(work.sink, work.response, largest) for _ in range(2))
     predict, networks, complete, failures = work.predict, work.networks[number], work.sink.complete, work.failures
-    gather, slots = work.library.fixed_gather(largest), work.counts.slots
+    gather, slots, set_id = work.library.fixed_gather(largest), work.counts.slots, work.sink.set_id
     objects, take, read = responses.objects, responses.take, responses.buffer
 
     def answer_fewer(ids: list[int], indices: Indices) -> None:
@@ -125,8 +125,7 @@ def batch_answer(work: Work, number: int, largest: int) -> Answer:
             except BaseException as error:  # whatever it is must not reach LoadGen
                 failures.record(error)
         chosen = fewer.objects[:count]
-        for response, identifier in zip(chosen, ids, strict=True):
-            response.id = identifier
+        any(map(set_id, chosen, ids))
         complete(chosen)
         slots[number] += count
 
@@ -142,8 +141,7 @@ def batch_answer(work: Work, number: int, largest: int) -> Answer:
                     read = take(rows)
             except BaseException as error:  # whatever it is must not reach LoadGen
                 failures.record(error)
-        for response, identifier in zip(objects, ids, strict=False):  # of one length; checking costs a tenth here
-            response.id = identifier
+        any(map(set_id, objects, ids))  # a loop in C: each call returns None
         complete(objects)
         slots[number] += largest
 
@@ -191,25 +189,26 @@ def single_inline(work: Work) -> IssueShape:
     if work.response is None or work.library.is_ragged:
         return IssueShape(name="inline", issue=_answered_at_once(work, 1), close=_nothing)
     responses = FixedResponses(work.sink, work.response, 1)
-    objects, take, read = responses.objects, responses.take, responses.buffer
-    response = objects[0]
+    objects, read = responses.objects, responses.buffer
+    response, set_id = objects[0], work.sink.set_id
     predict, networks, complete, failures = work.predict, work.networks[0], work.sink.complete, work.failures
-    single, counts, slots = work.library.single, work.counts, work.counts.slots
+    single, counts = work.library.single, work.counts
 
     def issue(ids: list[int], indices: list[int]) -> None:
         nonlocal read
-        counts.asked += 1
+        counts.answering = 1
         try:  # twice, and not `guarded`: a call costs a tenth here
-            response.id = ids[0]
+            set_id(response, ids[0])
             if not failures.is_set:
                 try:
                     rows = predict(networks, single[indices[0]])
                     if rows is not read:
-                        read = take(rows)
+                        read = responses.take(rows)
                 except BaseException as error:  # whatever it is must not reach LoadGen
                     failures.record(error)
             complete(objects)
-            slots[0] += 1
+            counts.answered += 1
+            counts.answering = 0
         except BaseException as error:  # LoadGen gets no answer; the watchdog ends the run
             failures.record(error)
 
@@ -222,9 +221,9 @@ def multi_inline(work: Work) -> IssueShape:
     if work.response is None or work.library.is_ragged:
         return IssueShape(name="inline batch", issue=answer, close=_nothing)
     responses = FixedResponses(work.sink, work.response, MULTI_STREAM_SAMPLES_PER_QUERY)
-    objects, take, read = responses.objects, responses.take, responses.buffer
+    objects, read, set_id = responses.objects, responses.buffer, work.sink.set_id
     predict, networks, complete, failures = work.predict, work.networks[0], work.sink.complete, work.failures
-    neighbours, counts, slots = work.library.neighbours, work.counts, work.counts.slots
+    neighbours, counts = work.library.neighbours, work.counts
 
     def issue(ids: list[int], indices: list[int]) -> None:
         nonlocal read
@@ -233,18 +232,18 @@ def multi_inline(work: Work) -> IssueShape:
             if samples != indices:
                 answer(ids, indices)
                 return
-            counts.asked += MULTI_STREAM_SAMPLES_PER_QUERY
-            for response, identifier in zip(objects, ids, strict=False):
-                response.id = identifier
+            counts.answering = MULTI_STREAM_SAMPLES_PER_QUERY
+            any(map(set_id, objects, ids))
             if not failures.is_set:
                 try:
                     rows = predict(networks, inputs)
                     if rows is not read:
-                        read = take(rows)
+                        read = responses.take(rows)
                 except BaseException as error:  # whatever it is must not reach LoadGen
                     failures.record(error)
             complete(objects)
-            slots[0] += MULTI_STREAM_SAMPLES_PER_QUERY
+            counts.answered += MULTI_STREAM_SAMPLES_PER_QUERY
+            counts.answering = 0
         except BaseException as error:  # LoadGen gets no answer; the watchdog ends the run
             failures.record(error)
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median, quantiles
 
-from crowdperf.harness.base.responses import ResponseSink
 from crowdperf.harness.runner.sut import Issue, Work
 from crowdperf.harness.watch.progress import Counts
 from crowdperf.harness.watch.silence import silence_ends
@@ -35,7 +34,7 @@ class Latency:
 def without_loadgen(work: Work, silence_s: float) -> Iterator[Work]:
     """Yield the same work with a sink that discards responses and its own counter. Without any answer for
     `silence_s`, the process ends."""
-    sink = ResponseSink(work.sink.make_response, lambda responses: None)
+    sink = replace(work.sink, complete=lambda responses: None)
     alone = replace(work, sink=sink, counts=Counts(len(work.networks)))
     with silence_ends(alone.counts, silence_s, alone.failures.record):
         yield alone

@@ -33,26 +33,28 @@ _USUAL_COLUMNS = 80
 class Counts:
     """Samples answered so far; slot `n` is written by instance `n` alone: `counts.slots[n] += len(batch)`.
 
-    asked: samples that LoadGen has issued; its one thread writes it. begun: answers of which the first token is told.
-    expected: samples of the whole run where they are known only after it began (Offline's one query), else 0.
-    is_flushed: LoadGen has asked everything that it will ask.
+    asked: samples that LoadGen has issued for the slots; its one thread writes it. The quickest queries are answered
+    while it waits, and cost one addition: answering: samples of such a query now, answered: those of all before it.
+    begun: answers of which the first token is told. expected: samples of the whole run where they are known only after
+    it began (Offline's one query), else 0. is_flushed: LoadGen has asked everything that it will ask.
     """
 
     def __init__(self, instances: int = 1) -> None:
         self.slots = [0] * instances
         self.asked = self.begun = 0
+        self.answering = self.answered = 0
         self.expected = 0
         self.is_flushed = False
 
     @property
     def done(self) -> int:
-        """All slots together; exact between two batches, never too high."""
-        return sum(self.slots)
+        """All answers together; exact between two batches, never too high."""
+        return sum(self.slots) + self.answered
 
     @property
     def open(self) -> int:
         """Samples that LoadGen has issued and nobody has answered."""
-        return self.asked - self.done
+        return self.asked - sum(self.slots) + self.answering
 
     @property
     def signs(self) -> int:
