@@ -1,10 +1,10 @@
 """Finds the finished performance runs below a folder and reads what is known of each. Changes nothing."""
 
-import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from crowdperf.kit.text_documents import given_object
 from crowdperf.logs.layout import RunPaths
 from crowdperf.logs.run_requests import usable_request
 
@@ -16,15 +16,9 @@ _LEVELS_ABOVE = 4
 """session.json lies beside the folder of the model: <session>/<model>/<Scenario>/performance/run_1."""
 
 
-def read_object(path: Path, failed: Callable[[str], Exception] = lambda text: WrongCall([text])) -> dict[str, Any]:
-    """The object in a JSON file. Raises what `failed` makes of the reason, WrongCall by default."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise failed(f"{path} cannot be used: {error}") from error
-    if not isinstance(content, dict):
-        raise failed(f"{path} contains no JSON object")
-    return content
+def read_object(path: Path) -> dict[str, Any]:
+    """The object in a JSON file. Raises WrongCall."""
+    return given_object(path, lambda why: WrongCall([why]))
 
 
 def _session_request(run_folder: Path) -> Mapping[str, Any]:

@@ -6,6 +6,7 @@ itself is the reference, its accuracy run's score and its performance run's mean
 
 from pathlib import Path
 
+from crowdperf.kit.text_documents import given_object
 from crowdperf.logs.accuracy_log import DamagedLog
 from crowdperf.logs.layout import RunPaths
 from crowdperf.logs.run_log import LogError, read_detail_log
@@ -14,7 +15,6 @@ from crowdperf.rules.benchmarks import record_of
 from crowdperf.rules.record import Generation
 
 from .asking import MeasuredRun
-from .finding import read_object
 
 OWN_SCORE_PART, OWN_LENGTH_PART = 0.99, 0.10
 """How far from the run's own figures a test with generated data may be: as the rules allow beside the reference."""
@@ -56,7 +56,7 @@ def least_score(run: MeasuredRun) -> float:
         raise DamagedLog(f"TEST07 has no threshold for {run.request['model']}")
     if not _is_synthetic(run):
         return official
-    rows = read_object(RunPaths(run.scenario_folder / "accuracy").accuracy_json, DamagedLog)["metrics"]
+    rows = given_object(RunPaths(run.scenario_folder / "accuracy").accuracy_json, DamagedLog)["metrics"]
     value = next((float(row["value"]) for row in rows if row["name"] == "exact_match"), None)
     if value is None:
         raise DamagedLog("the accuracy run has no exact_match, which TEST07 requires for synthetic data")

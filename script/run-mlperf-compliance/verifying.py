@@ -24,6 +24,7 @@ from crowdperf.compliance.verification import (
     verify_responses,
     verify_scores,
 )
+from crowdperf.kit.text_documents import given_object
 from crowdperf.kit.whole_file import copy_whole, write_json, write_whole
 from crowdperf.logs.accuracy_log import DamagedLog
 from crowdperf.logs.layout import RunPaths
@@ -34,7 +35,6 @@ from crowdperf.rules.names import parse_scenario
 
 from . import limits
 from .asking import MeasuredRun
-from .finding import read_object
 
 PERFORMANCE_TEXT, ACCURACY_TEXT = "verify_performance.txt", "verify_accuracy.txt"
 LENGTH_TEXT = "verify_output_len.txt"
@@ -154,7 +154,7 @@ def _verify_text(run: MeasuredRun, test: str, folder: Path, tested: RunPaths, sc
         value = next((row["value"] for row in scored["metrics"] if row["name"] == "exact_match"), None)
         verdict, name = verify_score(scored["line"], value, limits.least_score(run)), ACCURACY_TEXT
     else:
-        count = read_object(tested.result_json, DamagedLog)["sample_counts"]["dataset"]
+        count = given_object(tested.result_json, DamagedLog)["sample_counts"]["dataset"]
         with tested.accuracy_log.open(encoding="utf-8") as answers:
             verdict, name = verify_lengths(answers, limits.mean_tokens(run), count), LENGTH_TEXT
     write_whole(folder / name, verdict.text)

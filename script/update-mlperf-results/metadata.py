@@ -12,13 +12,12 @@ was made by a program. What else the file holds is kept.
 """
 
 import copy
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crowdperf.kit.text_documents import given_text, part
+from crowdperf.kit.text_documents import given_object, part
 
 from .selection import Choice, Configuration
 
@@ -53,17 +52,8 @@ def slot_folder(slot: int) -> str:
 
 def read(path: Path) -> dict[str, Any]:
     """The content of the file; empty when there is none. Raises MetadataError."""
-    try:
-        content = json.loads(given_text(path))
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError) as error:
-        raise MetadataError(
-            f"{path} cannot be read ({error}). Move it away, or give another --metadata_file"
-        ) from error
-    if not isinstance(content, dict):
-        raise MetadataError(f"{path} contains no JSON object. Move it away, or set another --metadata_file")
-    return content
+    way_out = "Move it away, or set another --metadata_file"
+    return given_object(path, lambda why: MetadataError(f"{why}. {way_out}"), is_needed=False)
 
 
 def _part(content: Mapping[str, Any], place: Configuration, *names: str) -> Any:

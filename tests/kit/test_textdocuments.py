@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from crowdperf.kit.text_documents import given_bytes, given_text, json_for_yaml, utf8_text, yaml_mapping
+from crowdperf.kit.text_documents import given_bytes, given_object, given_text, json_for_yaml, utf8_text, yaml_mapping
 
 
 def test_a_byte_order_mark_is_no_part_of_a_text_and_another_encoding_is_named_with_its_line() -> None:
@@ -50,3 +50,16 @@ def test_a_pipe_a_device_a_folder_and_a_file_above_the_limit_are_refused_at_once
             given_bytes(path, limit)
         assert caught.value.filename == str(path)
     assert given_text(large, 5) == "12345"
+
+
+def test_the_object_in_a_file_or_the_reason_why_there_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "facts.json"
+    assert given_object(path, ValueError, is_needed=False) == {}
+    for text, words in ((None, "cannot read .*facts.json: .*No such file"), ("{", "cannot read .*: Expecting property"),
+                        ("[1]", "facts.json does not contain a JSON object")):  # fmt: skip
+        if text is not None:
+            path.write_text(text)
+        with pytest.raises(KeyError, match=words):
+            given_object(path, KeyError)
+    path.write_text('{"a": 1}')
+    assert given_object(path, KeyError) == {"a": 1}

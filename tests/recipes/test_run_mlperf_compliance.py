@@ -333,7 +333,7 @@ def test_every_wrong_input_is_named(tmp_path):
             ),
             "is INVALID: too short",
         ),
-        (lambda folder: (folder / "performance" / "run_1" / "run.json").write_text("{"), "cannot be used"),
+        (lambda folder: (folder / "performance" / "run_1" / "run.json").write_text("{"), "cannot read "),
     ],
 )
 def test_runs_that_cannot_be_tested_are_refused_before_anything_is_run(tmp_path, damage, expected):

@@ -337,7 +337,7 @@ def test_wrong_inputs_are_told(inside, call, inputs, expected):
 def test_damaged_metadata_is_told_and_kept(inside, call):
     v07_run(logs(inside, "1", "s", "resnet50", "Offline"), "Offline", 100.0)
     (inside / "results_metadata.json").write_text("{")
-    assert "results_metadata.json cannot be read" in call()["error"]
+    assert f"cannot read {inside / 'results_metadata.json'}" in call()["error"]
     assert (inside / "results_metadata.json").read_text() == "{"
 
 

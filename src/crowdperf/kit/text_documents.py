@@ -4,7 +4,7 @@ import errno
 import json
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -88,6 +88,20 @@ def json_object(text: str) -> Mapping[str, Json]:
     if not isinstance(value, dict):
         raise ValueError(f"a JSON {type(value).__name__}, not an object")
     return value
+
+
+def given_object(path: Path, failed: Callable[[str], Exception], *, is_needed: bool = True) -> dict[str, Any]:
+    """Return the object in a JSON file; without a file an empty one, unless it is needed. Raises what `failed` makes of
+    the reason."""
+    try:
+        found = parse_json(given_text(path))
+    except (OSError, ValueError) as error:
+        if not is_needed and isinstance(error, FileNotFoundError):
+            return {}
+        raise failed(f"cannot read {path}: {error}") from error
+    if not isinstance(found, dict):
+        raise failed(f"{path} does not contain a JSON object")
+    return found
 
 
 def doubled_name(text: str) -> str:

@@ -3,11 +3,10 @@
 generation_config.json comes first, since generate() of transformers and vLLM's server take its end tokens.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
-from crowdperf.kit.text_documents import mapping
+from crowdperf.kit.text_documents import given_object, mapping
 
 _PLACES = {
     "generation_config.json": (),
@@ -18,15 +17,7 @@ _PLACES = {
 
 def _object(path: Path) -> dict[str, Any]:
     """Return the JSON object in a file, an empty one where there is no file; raises ValueError for anything else."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError) as error:
-        raise ValueError(f"cannot read {path}: {error}") from error
-    if not isinstance(content, dict):
-        raise ValueError(f"{path} does not contain a JSON object")
-    return content
+    return given_object(path, ValueError, is_needed=False)
 
 
 def end_tokens(folder: Path | None) -> tuple[int, ...]:

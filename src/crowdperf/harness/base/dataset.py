@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from crowdperf.harness.base.errors import HarnessError
+from crowdperf.kit.text_documents import given_object
 from crowdperf.rules.names import counted
 
 FACTS_FILE = "dataset.json"
@@ -34,14 +35,9 @@ class DatasetFacts:
 def read_facts(folder: Path) -> DatasetFacts:
     """Return what `folder`/dataset.json says; raises HarnessError when it is no JSON object."""
     path = folder / FACTS_FILE
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    if not path.exists():
         return DatasetFacts()
-    except (OSError, ValueError) as error:
-        raise HarnessError(f"cannot read {path}: {error}", "rebuild the data set") from error
-    if not isinstance(values, dict):
-        raise HarnessError(f"{path} does not contain a JSON object", "rebuild the data set")
+    values = given_object(path, lambda why: HarnessError(why, "rebuild the data set"))
     return DatasetFacts(is_synthetic=bool(values.get("is_synthetic", False)), is_described=True)
 
 

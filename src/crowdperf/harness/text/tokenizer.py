@@ -5,7 +5,6 @@ from tokenizer_config.json whether decoding takes spaces away before punctuation
 transformers' decode does with it).
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.base.libraries import import_library
-from crowdperf.kit.text_documents import given_text
+from crowdperf.kit.text_documents import given_object
 from crowdperf.rules import end_tokens as endtokens
 
 FILE = "tokenizer.json"
@@ -54,15 +53,7 @@ class Tokenizer:
 
 def read_object(path: Path) -> dict[str, Any]:
     """Return the JSON object in a file, an empty one where there is no file; raises HarnessError for anything else."""
-    try:
-        content = json.loads(given_text(path))
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError) as error:
-        raise HarnessError(f"cannot read {path}: {error}", _HINT) from error
-    if not isinstance(content, dict):
-        raise HarnessError(f"{path} does not contain a JSON object", _HINT)
-    return content
+    return given_object(path, lambda why: HarnessError(why, _HINT), is_needed=False)
 
 
 def end_tokens(folder: Path | None) -> tuple[int, ...]:

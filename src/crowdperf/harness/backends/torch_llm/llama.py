@@ -6,7 +6,6 @@ Keys of config.json, and the scaling of rotary positions (`rope_type` "llama3"):
 modeling_rope_utils.py.
 """
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from crowdperf.data.huggingface_folder import value_problems
 from crowdperf.harness.backends.torch_llm.record import RECORD
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.text.tokenizer import end_tokens
+from crowdperf.kit.text_documents import given_object
 
 _CPU = torch.device("cpu")
 _HINT = "torch_llm only runs models of the Llama architecture. Use another backend for this model"
@@ -50,7 +50,7 @@ class LlamaConfig:
 
 def read_config(folder: Path) -> LlamaConfig:
     """Return the sizes in config.json; raises HarnessError for a file or an architecture that is not Llama's."""
-    values = _json(folder / "config.json")
+    values = given_object(folder / "config.json", lambda why: HarnessError(why, "get the model again"))
     if problems := value_problems(values, RECORD.model_values):
         raise HarnessError(f"torch_llm cannot run the model: {'; '.join(problems)}", _HINT)
     rope = values.get("rope_parameters") or values.get("rope_scaling") or {}
@@ -76,14 +76,6 @@ def read_config(folder: Path) -> LlamaConfig:
 
 
 _SCALING = ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings")
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise HarnessError(f"cannot read {path}: {error}", "get the model again") from error
-    return values if isinstance(values, dict) else {}
 
 
 def frequencies(config: LlamaConfig) -> torch.Tensor:
