@@ -57,6 +57,11 @@ def test_each_check_of_test06_fails_by_one_mutation(changed: dict[str, object], 
     assert bool(missing_lines("TEST06", verdict.text)) == bool(line)
 
 
+def test_one_end_token_may_be_given_as_a_number() -> None:
+    for answer, is_passed in (([5, 6, 2], True), ([5, 6, 2, 2], False)):
+        assert verify_answers(log(entry(answer)), Scenario.SERVER).is_passed is is_passed
+
+
 def test_int64_answers_are_twice_as_long_as_they_say() -> None:
     wide = b"".join(struct.pack("<q", token) for token in (5, 6)).hex()
     verdict = verify_answers(log(entry([5, 6], data=wide)), Scenario.OFFLINE, ENDS)

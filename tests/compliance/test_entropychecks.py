@@ -86,6 +86,20 @@ def test_entropies_and_counts_are_those_of_the_script() -> None:
     assert f"{counts}\ntolerance = 0.10%\n\nTEST FAIL\n" in verdict.text
 
 
+def test_twenty_mismatches_are_shown_and_all_are_counted() -> None:
+    wrong = timed((90, 1), (0.6, *FIRST[1:]))
+    verdict = verify_entropies(log(REFERENCE), log([wrong] * 25), 0.001)
+    assert verdict.text.count("NE mismatch at") == 20 and verdict.counts["num_ne_mismatch"] == 25
+
+
+def test_what_is_no_answer_is_named() -> None:
+    for reference, answers in (([hexed(90, 1)], GOOD), (REFERENCE, [hexed(90, 1)])):
+        assert (
+            "has 2 numbers, no time stamp, query and predictions"
+            in verify_entropies(log(reference), log(answers), 0.001).text
+        )
+
+
 def test_a_cut_log_has_no_verdict() -> None:
     verdict = verify_entropies(log(REFERENCE)[:-1], log(GOOD), 0.001)
     assert not verdict.is_passed and verdict.counts == {}

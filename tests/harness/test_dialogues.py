@@ -39,3 +39,9 @@ def test_turns_after_a_failed_one_are_not_sent_and_other_conversations_go_on() -
 def test_without_a_limit_all_conversations_begin_and_a_repeated_one_is_another() -> None:
     begun = Dialogues(None).begin([turn(0, 7, 0), turn(1, 7, 1), turn(2, 7, 0), turn(3, 7, 1)])
     assert sorted(one.number for one in begun) == [0, 2]
+
+
+def test_an_ended_conversation_makes_room_for_one_other() -> None:
+    dialogues = Dialogues(1)
+    dialogues.begin([turn(0, 7, 0), turn(1, 8, 0), turn(2, 9, 0)])
+    assert said(dialogues.answered(0, "end")) == [(1, ["8.0"])]

@@ -220,6 +220,8 @@ def test_the_number_of_runs_is_limited_too_and_one_is_kept_for_the_confirmation(
     assert isinstance(end, HighestRate)
     assert end.is_confirmed
     assert end.gap == pytest.approx(1.0)
+    stopped = next_step(plan(most_runs=3), tried((100, True), (200, False), (150, False)), 0.0)
+    assert (type(stopped), stopped.why) == (HighestRate, "the search may have 3 runs")
 
 
 def searched(truth: float, made: Plan, chance: random.Random, scatter: float, bad_luck: float) -> tuple:

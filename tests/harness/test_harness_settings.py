@@ -98,6 +98,7 @@ def test_a_slow_network_gets_a_larger_part_of_its_rate_in_the_server() -> None:
         ("SingleStream", "test", 3_000.0, Setting(100, RULE)),
         ("SingleStream", "fast", 60_000.0, Setting(100, RULE)),
         ("MultiStream", "test", 600_000.0, Setting(1, ESTIMATE)),
+        ("MultiStream", "test", 600.0, Setting(500, ESTIMATE)),
         ("Server", "test", 2_000.0, Setting(60, ESTIMATE)),  # 0.4 of 0.5/s
     ],
 )

@@ -644,3 +644,11 @@ def test_an_accuracy_run_that_is_not_scored_says_so():
     content = metadata_json.metadata(result(mode="accuracy"))
     assert (content["accuracy"], content["accuracy_pass"]) == ([], None)
     assert content["summary_string"] == "not scored yet"
+
+
+def test_the_speed_of_a_core_is_the_fastest_of_three_tries(monkeypatch: pytest.MonkeyPatch) -> None:
+    moments = iter((0.0, 0.004, 1.0, 1.001, 2.0, 2.002))
+    monkeypatch.setattr(time, "thread_time", lambda: next(moments))
+    assert monitor.probe_mb_per_s() == 65.5  # 65,536 bytes in 1 ms
+    monkeypatch.setattr(time, "thread_time", lambda: 5.0)
+    assert monitor.probe_mb_per_s() is None

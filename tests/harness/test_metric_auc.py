@@ -19,6 +19,8 @@ def test_checker_reads_the_area():
     score = auc_cases.ours(auc_cases.CASES["real format"]())
     found = re.match(r"^AUC=([\d\.]+).*", score.line)  # the checkers' pattern
     assert float(found.group(1)) == score.values["AUC"]
+    accuracy = re.search(r"accuracy=([\d.]+)%", score.line)
+    assert float(accuracy.group(1)) == score.values["accuracy"]
 
 
 def test_area_is_the_share_of_pairs_in_the_right_order():

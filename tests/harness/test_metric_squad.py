@@ -91,3 +91,9 @@ def test_response_that_cannot_be_is_refused(responses, said):
     truth = squad_cases.make_truth(1)
     with pytest.raises(HarnessError, match=said):
         squad.score(responses, truth.questions, truth.features)
+
+
+def test_a_data_set_without_questions_has_no_score():
+    truth = squad_cases.make_truth(1)
+    with pytest.raises(HarnessError, match="no responses or no questions"):
+        squad.score([(0, np.zeros((1, 2), np.float32).tobytes())], [], truth.features)

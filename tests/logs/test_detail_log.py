@@ -41,6 +41,7 @@ def test_the_form_of_a_line_says_what_json_says(name: str) -> None:
         (LINE.replace("2.500000", '"2.5"'), {"time_ms": "2.5"}),
         (LINE.replace(', "is_warning": true', ""), {"is_warning": False}),
         (LINE.replace(', "pid": 7', ""), {"process": None}),
+        (LINE.replace('"pid": 7', '"pid": "7"'), {"process": None}),
         (LINE.replace('"value": 1', '"value": 1, "value": 2'), {"value": 2, "doubled": ("'value': 1, then 2",)}),
         (LINE.replace('"value": 1', '"value": {"b": 1, "b": 2}'), {"value": {"b": 2}, "doubled": ("'b': 1, then 2",)}),
         (LINE.replace('"pid": 7', '"pid": 6, "pid": 7'), {"doubled": ("'pid': 6, then 7",)}),

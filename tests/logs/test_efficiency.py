@@ -24,6 +24,7 @@ COST = {"price_per_hour": 2.5, "per_million_samples": 7.0, "per_million_output_t
         ({"query_count": 300, "samples_per_query": 8}, Work(2400, None)),
         ({"query_count": None, "generated_query_count": 40, "samples_per_query": 1}, Work(40, None)),
         ({"query_count": 9, "text": {"tally": {"completed": 7, "tokens_out": 70}}}, Work(7, 70)),
+        ({"samples_per_query": 8}, Work(0, None)),
         ({}, Work(0, None)),
     ],
 )

@@ -2,7 +2,23 @@
 
 import pytest
 
-from crowdperf.rules.query_counts import length_note
+from crowdperf.rules.benchmarks import record_of
+from crowdperf.rules.names import Scenario
+from crowdperf.rules.query_counts import fewest_queries, length_note
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "scenario", "count"),
+    [
+        ("resnet50", "SingleStream", 100),
+        ("resnet50", "MultiStream", 662),
+        ("resnet50", "Server", 662),
+        ("llama2-70b", "Server", 662),
+        ("smollm2", "Server", 64),  # its limits are for the 90th percentile
+    ],
+)
+def test_early_stopping_needs_so_many_queries(benchmark, scenario, count):
+    assert fewest_queries(Scenario(scenario), record_of(benchmark)) == count
 
 
 @pytest.mark.parametrize(
@@ -10,6 +26,7 @@ from crowdperf.rules.query_counts import length_note
     [
         (100, 100, 0.01, 2.0, ""),
         (100, 100, 0.09, 2.0, ""),  # 9 s
+        (100, 100, 0.12, 2.0, "100 queries, one every 0.12 s, need about 12 s"),
         (100, 100, 2.1, 2.0, "100 queries, one every 2.1 s, need about 4 min"),
         (662, 662, 0.5, 600.0, ""),
         (60, 100, 5.0, 2.0, "60 queries, one every 5 s, need about 5 min; a test run sends 60 of the 100 queries that"
