@@ -118,7 +118,7 @@ prepare_environment() {
   wanted="$(cat "$CHECKOUT/requirements.txt" "$requirements" | cksum)"
   if is_ready "$folder" "$wanted"; then return 0; fi
   if ! { exec 9>"$folder.lock"; } 2>/dev/null; then
-    say "$(id -un) cannot write into $CHECKOUT, where ./cm keeps its environment, cache and results."
+    say "$(id -un 2>/dev/null) cannot write into $CHECKOUT, where ./cm keeps its environment, cache and results."
     say_hint "make a clone of your own: git clone $(printf '%q' "$CHECKOUT") crowdperf"
     return 1
   fi

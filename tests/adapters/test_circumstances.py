@@ -41,6 +41,7 @@ def in_shell(home: TemporaryHome, before: str, *words: str, after: str = "") -> 
 
 
 RUN = ("run", "script", "--tags=print,thing", "--quiet")
+PLAN = ("plan", "script", "--tags=print,thing")
 SHOW = ("show", "cache")
 _IGNORE = (
     "import os, signal, sys; signal.signal(signal.SIGCHLD, 1); e = sys.executable; os.execv(e, [e, *sys.argv[1:]])"
