@@ -300,6 +300,29 @@ def test_a_reader_sees_results_while_another_writes(store: Store, tmp_path: Path
             reader.add(made("2"), SOURCE)
 
 
+def test_counts_follow_every_change_of_the_database(store: Store, tmp_path: Path) -> None:
+    with Store.open(tmp_path / "results.db", read_only=True) as reader:
+        assert (reader.facets().total, store.facets().total) == (0, 0)
+        result_id = store.add(RESULT, SOURCE).id
+        assert (reader.facets().total, store.facets().total) == (1, 1)
+        with pytest.raises(RuntimeError), store.transaction():
+            store.add(made("2"), SOURCE)
+            assert (reader.facets().total, store.facets().total) == (1, 2)
+            raise RuntimeError
+        assert (reader.facets().total, store.facets().total) == (1, 1)
+        assert reader.facets(Filter(chosen={"benchmark": ["bert"]})).total == 0
+        store.act("hide", actor="moderator", reason="a test", result_id=result_id)
+        assert (reader.facets().total, store.facets().total) == (0, 0)
+
+
+def test_rows_without_details_are_the_same_but_for_these(store: Store) -> None:
+    store.add(RESULT, SOURCE, SIGNER)
+    (whole,), (bare,) = store.find().rows, store.find(has_details=False).rows
+    empty = {"key": "", "system_key": "", "settings": "", "score": None, "ttft_p99_ms": None, "tpot_p99_ms": None}
+    assert bare == whole._replace(**empty)
+    assert whole.key and whole.system_key and whole.settings and whole.score == 76.1
+
+
 def test_files_that_are_no_results_database_are_refused(tmp_path: Path) -> None:
     newer, foreign, text = tmp_path / "newer.db", tmp_path / "foreign.db", tmp_path / "text.db"
     Store.open(newer).close()

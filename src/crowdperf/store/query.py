@@ -12,9 +12,9 @@ import functools
 import json
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 from crowdperf.store.result_json import kept_text
 
@@ -70,7 +70,7 @@ class Row(NamedTuple):
 
     system_key, key: as of Result. signer: a key id or ""; alias: its name or "". labels: those that are kept, and
     NEW_CONTRIBUTOR. settings: those that the user chose, as a JSON object. score: the first one of an accuracy run.
-    ttft_p99_ms, tpot_p99_ms: of a language model.
+    ttft_p99_ms, tpot_p99_ms: of a language model. Without details the keys, settings, score and these are empty.
     """
 
     id: str
@@ -142,13 +142,21 @@ class Sql:
 
 
 _METRIC = "(SELECT m.value FROM figure AS m WHERE result_id = listing.id AND name = '{}' LIMIT 1)"  # words: ok P15
-_ELSEWHERE = {
-    "alias": "''",
+_DETAILS = {
     "settings": "(SELECT settings FROM configuration WHERE configuration.key = listing.key)",
     "score": "(SELECT accuracy.value FROM accuracy WHERE result_id = listing.id ORDER BY place LIMIT 1)",
     **{f"{name}_p99_ms": _METRIC.format(f"{name.upper()} 99") for name in ("ttft", "tpot")},
 }
-COLUMNS = ", ".join(_ELSEWHERE.get(name, f"listing.{name}") for name in Row._fields)
+_NO_DETAILS = {
+    **dict.fromkeys(("key", "system_key", "settings"), "''"),
+    **dict.fromkeys(("score", "ttft_p99_ms", "tpot_p99_ms"), "NULL"),
+}
+
+
+@functools.cache
+def _columns(has_details: bool) -> str:
+    elsewhere = {"alias": "''", **(_DETAILS if has_details else _NO_DETAILS)}
+    return ", ".join(elsewhere.get(name, f"listing.{name}") for name in Row._fields)
 
 
 def _any_of(column: str, values: Sequence[str]) -> Sql:
@@ -201,8 +209,11 @@ def _place(sort: Sort, after: str) -> tuple[Any, int]:
     return value, seq
 
 
-def page_sql(wanted: Filter, sort: Sort, after: str, limit: int) -> Sql:
-    """The statement of a page with one row more than `limit`; seq and the sort value lead. Raises BadQuery."""
+def page_sql(wanted: Filter, sort: Sort, after: str, limit: int, has_details: bool = True) -> Sql:
+    """The statement of a page with one row more than `limit`; seq and the sort value lead. Raises BadQuery.
+
+    has_details: with the keys and the columns that are in other tables, which take as long as all the rest.
+    """
     if sort.by not in SORTS:
         raise BadQuery(f"results cannot be sorted by {sort.by}; by: {', '.join(SORTS)}")
     if not 1 <= limit <= LARGEST_PAGE:
@@ -217,7 +228,7 @@ def page_sql(wanted: Filter, sort: Sort, after: str, limit: int) -> Sql:
         values = (*values, *place)
     way = "DESC" if sort.descending else "ASC"
     return Sql(
-        f"SELECT listing.seq, {column}, {COLUMNS} FROM listing WHERE {text} "
+        f"SELECT listing.seq, {column}, {_columns(has_details)} FROM listing WHERE {text} "
         f"ORDER BY {column} {way}, listing.seq {way} LIMIT ?",
         (*values, limit + 1),
     )
@@ -232,6 +243,10 @@ def _labels(text: str, trust: str = "") -> tuple[str, ...]:
 _SIGNER, _ALIAS, _BETTER, _VALID, _LABELS = map(
     Row._fields.index, ("signer", "alias", "higher_is_better", "valid", "labels")
 )
+
+
+_ROW = cast("Callable[[tuple[Any, ...]], Row]", functools.partial(tuple.__new__, Row))
+"""`Row._make` without its check of the length, which takes longer than the rest."""
 
 
 def signers_of(found: Sequence[Sequence[Any]]) -> set[str]:
@@ -249,7 +264,7 @@ def rows_of(found: Sequence[Sequence[Any]], signers: Mapping[str, tuple[str, str
     columns[_BETTER] = [bool(value) for value in columns[_BETTER]]
     columns[_VALID] = [None if value is None else bool(value) for value in columns[_VALID]]
     columns[_LABELS] = [_labels(text, trust) for text, (_, trust) in zip(columns[_LABELS], signed, strict=True)]
-    return tuple(map(Row._make, zip(*columns, strict=True)))
+    return tuple(map(_ROW, zip(*columns, strict=True)))
 
 
 Groups = Sequence[tuple[Any, ...]]

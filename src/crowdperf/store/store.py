@@ -98,6 +98,7 @@ class Store:
 
     def __init__(self, connection: sqlite3.Connection, clock: Callable[[], str] = now_utc) -> None:
         self._db, self._clock = connection, clock
+        self._groups: tuple[object, Groups] = (None, ())
 
     @classmethod
     def open(cls, path: Path, *, read_only: bool = False, clock: Callable[[], str] = now_utc) -> Store:
@@ -177,10 +178,20 @@ class Store:
         found = self._one("SELECT body FROM file WHERE result_id = ? AND name = ?", result_id, name)
         return None if found is None else found[0]
 
-    def find(self, wanted: Filter | None = None, sort: Sort | None = None, after: str = "", limit: int = 100) -> Page:
-        """A page of results. after: `next_key` of the page before, "" for the first. Raises BadQuery."""
+    def find(
+        self,
+        wanted: Filter | None = None,
+        sort: Sort | None = None,
+        after: str = "",
+        limit: int = 100,
+        has_details: bool = True,
+    ) -> Page:
+        """A page of results. after: `next_key` of the page before, "" for the first. Raises BadQuery.
+
+        has_details: with the keys, settings, score and token times of each, which take as long as all the rest.
+        """
         sort = sort or Sort()
-        sql = query.page_sql(wanted or Filter(), sort, after, limit)
+        sql = query.page_sql(wanted or Filter(), sort, after, limit, has_details)
         found = self._db.execute(sql.text, sql.values).fetchall()
         signers = {key: self._db.execute(_SIGNER, (key,)).fetchone() for key in query.signers_of(found)}
         rows = query.rows_of(found[:limit], signers)
@@ -188,9 +199,16 @@ class Store:
         return Page(rows, next_key)
 
     def groups(self, wanted: Filter | None = None) -> Groups:
-        """What `listing.counts_of` counts the facets of: for this filter, and for those that choose more of them."""
+        """What `query.counts_of` counts the facets of: for this filter, and for those that choose more of them.
+
+        They take half the time of a page, so the last ones are kept until a connection changes the database.
+        """
         sql = query.groups_sql(wanted or Filter())
-        return self._db.execute(sql.text, sql.values).fetchall()
+        is_kept = not self._db.in_transaction  # which may be taken back
+        state = sql, self._one("PRAGMA data_version"), self._db.total_changes
+        if not is_kept or self._groups[0] != state:
+            self._groups = state if is_kept else None, self._db.execute(sql.text, sql.values).fetchall()
+        return self._groups[1]
 
     def facets(self, wanted: Filter | None = None) -> Counts:
         """How many results a filter has, and how many for each value of each facet. Raises BadQuery."""

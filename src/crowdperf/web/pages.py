@@ -92,18 +92,18 @@ def sort_of(query: TableQuery) -> Sort:
     return Sort(query.sort.removeprefix("-"), query.sort.startswith("-")) if query.sort else Sort()
 
 
-def rows_of_query(store: Store, query: TableQuery, limit: int) -> Page:
+def rows_of_query(store: Store, query: TableQuery, limit: int, has_details: bool = True) -> Page:
     """The rows of a page; the first page for a place that no page has."""
     try:
-        return store.find(filter_of(query), sort_of(query), query.after, limit)
+        return store.find(filter_of(query), sort_of(query), query.after, limit, has_details)
     except BadQuery:
-        return store.find(filter_of(query), sort_of(query), "", limit)
+        return store.find(filter_of(query), sort_of(query), "", limit, has_details)
 
 
 def row_batches(store: Store, query: TableQuery, most: int) -> Iterator[tuple[Row, ...]]:
-    """The rows of all pages from a query's on, a thousand at a time: all at once would fill the memory."""
+    """The rows of all pages from a query's on, without details, a thousand at a time: all would fill the memory."""
     for _ in range(0, most, BATCH):
-        found = rows_of_query(store, query, BATCH)
+        found = rows_of_query(store, query, BATCH, has_details=False)
         yield found.rows
         if not found.next_key:
             break
@@ -164,7 +164,9 @@ def table_page(store: Store, link: Links, query: TableQuery) -> str:
     found, counts = rows_of_query(store, query, PAGE_SIZE), counts_of(groups, filter_of(query))
     address = replace(query, after="").address()
     newest = store.find(UNPUBLISHED, limit=NEWEST + 1).rows if query.is_default else ()
-    drawn = store.find(filter_of(query), sort_of(query), "", MAX_OF_CHART).rows
+    drawn = found.rows
+    if query.after or found.next_key:
+        drawn = store.find(filter_of(query), sort_of(query), "", MAX_OF_CHART, has_details=False).rows
     return page(
         "home",
         link,
