@@ -2,7 +2,6 @@
 # Runs one LoadGen test with the harness (src/crowdperf/harness); what it prints is kept in the folder of the run too.
 set -euo pipefail
 
-export PYTHONDONTWRITEBYTECODE=1
 export CUDA_DEVICE_ORDER="${CUDA_DEVICE_ORDER:-PCI_BUS_ID}" # GPU n is nvidia-smi's GPU n; CUDA's own order is by speed
 
 export HARNESS_ENDS_WITH="${CM_TMP_MLPERF_OWNER:-}" # when cm is killed, nobody waits for this run

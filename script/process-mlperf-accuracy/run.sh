@@ -2,7 +2,6 @@
 # Scores the accuracy log of one run with the harness of app-mlperf-inference.
 set -euo pipefail
 
-export PYTHONDONTWRITEBYTECODE=1
 cd "${CM_MLPERF_ACCURACY_RESULTS_DIR}" # Python would find the user's files in the folder of the command
 
 score() { "${CM_PYTHON_BIN_WITH_PATH}" -m crowdperf.harness score "${CM_MLPERF_ACCURACY_RUN_JSON}"; }
