@@ -439,5 +439,9 @@ def test_a_pipeline_gets_junit_and_markdown(tmp_path: Path, base: Path, capsys: 
 def test_a_wrong_limit_is_refused(base: Path, given: str) -> None:
     with pytest.raises(RequestError, match=f"--max_slowdown={given} is not a number of percent"):
         answer(base, base, max_slowdown=given)
+    with pytest.raises(RequestError, match="--max_slowdown has no value; allowed: a number of percent"):
+        answer(base, base, max_slowdown="")
+    with pytest.raises(RequestError, match=r"--junit: found '.*'; allowed: a file in a folder that exists"):
+        answer(base, base, junit=str(base))
     with pytest.raises(RequestError, match="--junit only applies with --max_slowdown"):
         diff_action({"artifact": str(base), "artifacts": [str(base)], "junit": "a.xml"})

@@ -40,6 +40,11 @@ FILES = {
     "bad_trace.jsonl": b'{"timestamp": 0, "input_length": 3, "output_length": 2}\n{"timestamp": 0, "input_length": 3}',
     "bad_trace.csv": b"TIMESTAMP,ContextTokens,GeneratedTokens\nnow,3,2\n",
     "meter.txt": b"3\n",
+    'it\'s "open" $(exit 3).onnx': network("n", "k"),
+    "--help": b"",
+    "line\nbreak.onnx": b"x",
+    "; exit 3; .jsonl": b'{"prompt": "Hello"}\n{"question": "x"}\n',
+    **dict.fromkeys(("json.py", "yaml.py", "numpy.py", "crowdperf.py"), b"raise SystemExit('imported')\n"),
     "user.conf": b"digits.Offline.target_qps = fast\n",
 }
 
@@ -221,6 +226,13 @@ CALLS = [
     ("--power_command=sh --mode=accuracy", "--power_command: only performance runs have it"),
     ("--power_command=sh --find=yes", "--power_command: not supported with --find"),
     ("--price_per_hour=0", "--price_per_hour: found '0'; allowed: a number above 0"),
+    # names that a shell, a parser of options or Python could read otherwise
+    ("--model_path='it'\"'s\"' \"open\" $(exit 3).onnx'", "sizes are missing: x float32[n,k]", "--shape='x:1,k'"),
+    ("--model_path=--help", "--model_path: found ", "/--help. Without --model"),
+    ("--model_path='line\nbreak.onnx'", "break.onnx cannot be used as an ONNX file: the file ends early"),
+    ("--model_path=json.py", "--model_path: found ", "/json.py. Without --model"),
+    ("--endpoint={stub} --prompts='; exit 3; .jsonl'", "; exit 3; .jsonl, line 2: no prompt and no messages"),
+    ("--endpoint={stub} --input_tokens=9 --tokenizer=--help", "/--help; allowed: a file tokenizer.json"),
     # an input without its value, words that nothing reads, numbers beyond all machines
     ("--results_dir", "--results_dir has no value; allowed: a path"),
     ("--model_path=", "--model_path has no value; allowed: a path"),

@@ -78,6 +78,8 @@ def diff_action(i: Mapping[str, Any]) -> dict[str, Any]:
 
 def _slowdown(i: Mapping[str, Any], words: Sequence[str]) -> dict[str, Any]:
     """The answer with ``--max_slowdown``. Several results of a name are repeats, a word may name several folders."""
+    if i["max_slowdown"] == "":
+        raise RequestError("--max_slowdown has no value; allowed: a number of percent", hint="--max_slowdown=5%")
     allowed = parse_tolerance(i["max_slowdown"], "max_slowdown")
     for name in REPORTS:
         if (given := i.get(name)) and ((path := user_path(str(given))).is_dir() or not path.parent.is_dir()):
