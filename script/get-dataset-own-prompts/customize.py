@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from crowdperf.call.answers import failure
+from crowdperf.call.answers import failure, runs_to_its_end
 from crowdperf.data.errors import DataError
 from crowdperf.data.given_prompts import generated_rows, read_conversations, read_prompts
 from crowdperf.data.language_models import read_language_model
@@ -12,9 +12,7 @@ from crowdperf.data.traces import read_trace, trace_rows
 FILES = ("samples.jsonl", "dataset.json")
 
 
-def plan(i):
-    """What it sets is known only when it has run."""
-    return {"return": 0}
+plan = runs_to_its_end
 
 
 def postprocess(i):

@@ -3,7 +3,7 @@
 As a dynamic dependency it runs before the cache is searched, so that another model leads to another entry.
 """
 
-from crowdperf.call.answers import failure
+from crowdperf.data.answers import env_hook
 from crowdperf.data.copy_identity import identity
 from crowdperf.data.digests import short_identity
 from crowdperf.data.errors import DataError
@@ -30,13 +30,4 @@ def model_environment(values) -> dict[str, str]:
     }
 
 
-def preprocess(i):
-    """CM hook: describes the model in env."""
-    try:
-        i["env"].update(model_environment(i["values"]))
-    except DataError as error:
-        return failure(error)
-    return {"return": 0}
-
-
-plan = preprocess
+plan = preprocess = env_hook(model_environment)

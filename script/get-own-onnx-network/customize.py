@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from crowdperf.call.answers import failure
+from crowdperf.data.answers import env_hook
 from crowdperf.data.copy_identity import NO_IDENTITY, identity, one_file
 from crowdperf.data.digests import short_identity
 from crowdperf.data.errors import DataError
@@ -91,13 +91,4 @@ def network_environment(values) -> dict[str, str]:
     }
 
 
-def preprocess(i):
-    """CM hook: describes the network in env."""
-    try:
-        i["env"].update(network_environment(i["values"]))
-    except DataError as error:
-        return failure(error)
-    return {"return": 0}
-
-
-plan = preprocess
+plan = preprocess = env_hook(network_environment)

@@ -5,7 +5,7 @@ As a dynamic dependency it runs before the cache is searched, so that other prom
 
 import json
 
-from crowdperf.call.answers import failure
+from crowdperf.data.answers import env_hook
 from crowdperf.data.copy_identity import identity
 from crowdperf.data.digests import short_identity
 from crowdperf.data.errors import DataError
@@ -125,13 +125,4 @@ def _trace_environment(values) -> dict[str, str]:
     return _environment(request, str(values["trace"]), repr(trace.arrivals))
 
 
-def preprocess(i):
-    """CM hook: describes the prompts in env."""
-    try:
-        i["env"].update(request_environment(i["values"]))
-    except DataError as error:
-        return failure(error)
-    return {"return": 0}
-
-
-plan = preprocess
+plan = preprocess = env_hook(request_environment)

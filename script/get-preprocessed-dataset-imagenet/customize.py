@@ -1,11 +1,9 @@
 """Hooks of get-preprocessed-dataset-imagenet: have the harness write the preprocessed images, and hand the store on."""
 
+from crowdperf.call.answers import runs_to_its_end
 from crowdperf.data import stores
 
-
-def plan(i):
-    """The step runs to its end with the dependencies it has; what it sets is known only then."""
-    return {"return": 0}
+plan = runs_to_its_end
 
 
 def preprocess(i):

@@ -11,6 +11,7 @@ from crowdperf.data.copy_identity import identity, path_in
 from crowdperf.data.digests import short_identity
 from crowdperf.data.errors import DataError
 from crowdperf.data.file_check import relative_names
+from crowdperf.kit.text_documents import given_object
 from crowdperf.kit.whole_file import file_sha256
 
 DATASET_FACTS_FILE = "dataset.json"
@@ -28,6 +29,19 @@ def work_answer(env: MutableMapping[str, Any], decide: Callable[[Path | None], M
     except (DataError, ValueError, OSError) as error:
         return failure(error)
     return {"return": 0}
+
+
+def env_hook(made: Callable[[Any], Mapping[str, str]]) -> Callable[[dict[str, Any]], Answer]:
+    """Return a hook that sets the env keys which `made` returns for the inputs, or answers a failure for DataError."""
+
+    def hook(i: dict[str, Any]) -> Answer:
+        try:
+            i["env"].update(made(i["values"]))
+        except DataError as error:
+            return failure(error)
+        return {"return": 0}
+
+    return hook
 
 
 def dataset_answer(
@@ -108,16 +122,8 @@ def _locked_downloads(folder: Path) -> Answer:
 
 
 def _dataset_facts(folder: Path) -> Mapping[str, Any]:
-    path = folder / DATASET_FACTS_FILE
-    try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError) as error:
-        raise DataError(f"cannot read {path}: {error}", "rebuild the data set with --renew") from error
-    if not isinstance(facts, dict):
-        raise DataError(f"{path} does not contain a JSON object", "rebuild the data set with --renew")
-    return facts
+    hint = "rebuild the data set with --renew"
+    return given_object(folder / DATASET_FACTS_FILE, lambda why: DataError(why, hint), is_needed=False)
 
 
 def _made_identity(folder: Path, facts: Mapping[str, Any]) -> str:
