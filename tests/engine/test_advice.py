@@ -27,6 +27,7 @@ CASES = (
     ("no such package", "ERROR: No matching distribution found for onnxruntime==9.9", "--adr.python.version"),
     ("c library", "/lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.38' not found (required by ./a)", "GLIBC_2.38"),
     ("c library", "libstdc++.so.6: version `GLIBCXX_3.4.30' not found", "GLIBCXX_3.4.30"),
+    ("no programs here", "ImportError: /c/x.so: failed to map segment from shared object", "noexec"),
     ("shared library", "./a: error while loading shared libraries: libfoo.so.1: cannot open", "LD_LIBRARY_PATH"),
     ("shared library", "ImportError: libGL.so.1: cannot open shared object file", "LD_LIBRARY_PATH"),
     ("name lookup", "curl: (6) Could not resolve host: files.example", "https_proxy"),

@@ -238,3 +238,12 @@ def test_a_lock_file_without_a_note_still_has_a_text(lock_path: Path, text: str)
 @pytest.mark.parametrize("name", ["with\0nul", "half\ud800"])
 def test_a_name_that_no_file_can_have_is_no_file(tmp_path: Path, name: str) -> None:
     assert not files.is_file(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["a-file", "a-file/below"])
+def test_a_file_where_a_folder_is_needed_is_named_with_a_way_out(tmp_path: Path, name: str) -> None:
+    (tmp_path / "a-file").touch()
+    with pytest.raises(OSError) as caught:
+        (tmp_path / name).mkdir()
+    error = files.store_error(caught.value)
+    assert str(tmp_path / name) in str(error) and "CROWDPERF_CACHE" in str(error.hint)

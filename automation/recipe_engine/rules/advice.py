@@ -50,6 +50,9 @@ no such package: No matching distribution found for (?P<package>\S+)
 c library: version [`'](?P<symbol>GLIBC(?:XX)?_[0-9.]+)' not found
     this file was built on a newer system ({symbol} is needed, and ldd --version shows the installed version): build it
     here, use an older release of it, or run on a newer system
+no programs here: failed to map segment from shared object
+    the disk of this library forbids programs (findmnt -o TARGET,OPTIONS -T shows noexec): move the cache with export
+    CROWDPERF_CACHE=/path/of/another/folder. Without noexec the limit of memory is too low (ulimit -v)
 shared library: error while loading shared libraries: \S+|lib\S+\.so\S*: cannot open shared object
     a shared library is missing: install the package that contains it, or add its folder with
     --env.+LD_LIBRARY_PATH,=/its/folder
