@@ -38,7 +38,9 @@ def by_crowdperf(model: Path, inputs: Path, given: argparse.Namespace) -> tuple[
             f"--inputs={inputs}", "--scenario=SingleStream", "--mode=performance", "--threads=1",
             f"--min_duration_ms={1000 * given.seconds}", f"--results_dir={name}",
         ]  # fmt: skip
-        done = subprocess.run([*command, *given.shape], capture_output=True, text=True, check=False)
+        names = np.load(inputs).files
+        command += [f"--shape={one}" for one in given.shape if one.partition(":")[0] in names]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         found = list(Path(name).glob("*/*/SingleStream/performance/run_1/result.json"))
         if done.returncode or not found:
             raise SystemExit(f"{' '.join(command)}: {done.stdout[-3000:]}{done.stderr[-3000:]}")
@@ -111,12 +113,11 @@ def main() -> None:
     """Take turns, and print a row for each file and each of the other programs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="+", metavar="FILE.onnx=INPUTS.npz")
-    parser.add_argument("--shape", action="append", default=[], help="as for crowdperf")
+    parser.add_argument("--shape", action="append", default=[], help="as for crowdperf, for files with this input")
     parser.add_argument("--seconds", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--perf_test", help="the program onnxruntime_perf_test")
     given = parser.parse_args()
-    given.shape = [f"--shape={one}" for one in given.shape]
     ways = {"crowdperf": by_crowdperf, "loop": by_bare_loop}
     if given.perf_test:
         ways["perf_test"] = by_perf_test
