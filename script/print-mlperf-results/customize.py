@@ -11,6 +11,7 @@ import os
 import sys
 from pathlib import Path
 
+from crowdperf.call.answers import runs_to_its_end
 from crowdperf.call.values import is_set
 from crowdperf.kit.terminal import colored
 from crowdperf.kit.user_paths import users_folder
@@ -38,9 +39,7 @@ def hint(start: Path, asked: Path) -> str:
     return text if there else f"{text}   # FOLDER contains LoadGen's logs, at any depth"
 
 
-def plan(i):
-    """Crowdperf hook of `cm plan script`: this recipe calls no other one, and nothing is changed."""
-    return {"return": 0, "runs": []}
+plan = runs_to_its_end
 
 
 def preprocess(i):

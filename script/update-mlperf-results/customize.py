@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import Any
 
+from crowdperf.call.answers import runs_to_its_end
 from crowdperf.rules.names import printable, unknown_text
 from crowdperf.rules.rounds import ROUNDS
 
@@ -47,9 +48,7 @@ def refused(values: Mapping[str, Any], found: update.Update) -> list[str]:
     ]
 
 
-def plan(i):
-    """Crowdperf hook of `cm plan script`: this recipe calls no other one, and nothing is changed."""
-    return {"return": 0, "runs": []}
+plan = runs_to_its_end
 
 
 def preprocess(i):

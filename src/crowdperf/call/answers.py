@@ -6,7 +6,8 @@ Answer = dict[str, Any]
 
 
 def runs_to_its_end(_: dict[str, Any]) -> Answer:
-    """Hook `plan` of a step that runs to its end with the dependencies that it has. What it sets is known only then."""
+    """Hook `plan` of a step that runs to its end with the dependencies that it has, and calls no other recipe. What it
+    sets is known only then."""
     return {"return": 0}
 
 
