@@ -123,6 +123,16 @@ def test_a_closed_stream_is_not_the_script_that_bash_reads(
     assert file.read_text(encoding="utf-8").split()[closed] == "/dev/null"
 
 
+def test_ctrl_c_while_python_imports_prints_no_traceback(called: Caller, tmp_path: Path) -> None:
+    assert called("./cm show cache").returncode == 0  # the index is there, so that cmind is imported once
+    (tmp_path / "cmind").mkdir()
+    (tmp_path / "cmind" / "__init__.py").touch()
+    line = "import os, signal, time; os.kill(os.getpid(), signal.SIGINT); time.sleep(60)"
+    (tmp_path / "cmind" / "cli.py").write_text(line, encoding="utf-8")
+    ended = called("./cm show cache; echo code $?", PYTHONPATH=str(tmp_path))
+    assert (ended.stdout, "Traceback" in ended.stderr) == ("code 130\n", False)
+
+
 @pytest.mark.parametrize("search", ["{}", "{}:."])
 def test_a_search_path_of_cd_changes_nothing(called: Caller, checkout: Path, search: str) -> None:
     search = search.format(checkout.parent)

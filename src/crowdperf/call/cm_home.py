@@ -74,6 +74,10 @@ def register(home: Path, checkout: Path) -> None:
 
 LEAVE_WORKING_FOLDER = "import sys; sys.path = list(filter(None, sys.path))"
 """Begins a program of `python -c`, whose imports otherwise find the Python files of the user's folder first."""
+END_AT_CTRL_C = """import signal
+if signal.getsignal(signal.SIGINT) is signal.default_int_handler: signal.signal(signal.SIGINT, signal.SIG_DFL)
+"""
+"""Begins a program in which a Ctrl-C would otherwise print the traceback of an import."""
 INDEX = f"""{LEAVE_WORKING_FOLDER}
 import yaml
 yaml.FullLoader = getattr(yaml, "CFullLoader", yaml.FullLoader)

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from crowdperf.call.cm_home import LEAVE_WORKING_FOLDER, make_index, register
+from crowdperf.call.cm_home import END_AT_CTRL_C, LEAVE_WORKING_FOLDER, make_index, register
 from crowdperf.kit.terminal import write_output
 from crowdperf.kit.user_paths import home_folder
 
@@ -162,7 +162,11 @@ def main(words: Sequence[str] | None = None) -> int:
         return 1
     if asked[0] != "cm" and "-v" in asked:
         print(f"{COMMAND} {shlex.join(line)}", file=sys.stderr)
-    cm = [sys.executable, "-c", f"{LEAVE_WORKING_FOLDER}; from cmind.cli import run; run()"]  # rooms do not import CM
+    cm = [
+        sys.executable,
+        "-c",
+        f"{END_AT_CTRL_C}{LEAVE_WORKING_FOLDER}; from cmind.cli import run; run()",
+    ]  # rooms do not import CM
     make_index(home)
     return os.execv(sys.executable, [*cm, *line])
 
