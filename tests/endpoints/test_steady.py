@@ -96,6 +96,7 @@ def test_trends_that_chance_or_correlation_explain_are_none():
     assert trend_of([8, 7, 6, 5, 4, 3, 2, 1], Effort()) == "down"
     assert trend_of([1, 2, 3], Effort()) == trend_of([5.0] * 9, Effort()) == trend_of([1, 2, 3, 4], Effort()) == "level"
     assert trend_of([1, 2, 1, 3, 1, 2, 1, 3], Effort()) == "level"
+    assert trend_of([2, 1, 2, 1, 1, 2, 1, 2, 2, 2, 3, 3], Effort()) == "up", "equal values take variance away"
     assert has_change_of_level([1.0] * 9 + [2.0] * 9) and not has_change_of_level([1.0, 2.0] * 9)
     assert [leading_off_level(one) for one in ([9, 1], [9, 8, 1, 1, 1, 1], [9, 8, 7, 6, 5, 4], [1, 1, 1, 1])] == [
         1, 2, 3, 1,

@@ -84,6 +84,20 @@ def test_what_is_told_of_a_dropped_request_breaks_nothing() -> None:
     assert steps.dropped == [0, 1] and not told.errors
 
 
+def test_the_first_tokens_are_told_once_however_many_steps_follow() -> None:
+    class Several(IdleSteps):
+        def step(self) -> Sequence[Progress]:
+            numbers, self.numbers = self.numbers, []
+            return [Progress(one, (4,), finish) for one in numbers for finish in (None, None, Finish.STOP)]
+
+    engine, told = engine_of(Several(), timeout_s=60.0), Told()
+    engine.start(told)
+    engine.submit(requests(2, None))
+    told.wait(2)
+    engine.close()
+    assert sorted(told.events) == [("done", 0), ("done", 1), ("first", 0), ("first", 1)]
+
+
 def test_a_finished_answer_has_all_its_tokens() -> None:
     class Three(IdleSteps):
         def step(self) -> Sequence[Progress]:

@@ -7,6 +7,7 @@ import pytest
 
 from crowdperf.logs.layout import RunPaths
 from crowdperf.logs.rates import (
+    batch_of,
     better_rate,
     has_chosen_rate,
     is_own_rate,
@@ -88,3 +89,18 @@ def test_a_figure_that_says_little_is_not_judged(recording, origin, more, reason
     result = {**result_of(recording, 2_000.0, origin), **more}
     slowed = [one["words"].format(one["amount"]) for one in slowed_by(result)]
     assert (*why_not_judged(result), *slowed, *why_not_judged_alone(result)) == reasons
+
+
+@pytest.mark.parametrize(
+    ("scenario", "performance", "batch"),
+    [
+        ("Offline", {"run": {"batch_size": {"value": 8, "origin": "user"}}}, 8),  # result.json
+        ("Server", {"run": {"batch_size": 8}}, 8),  # results.json
+        ("Offline", {"run": {"batch_size": {"value": 8}}, "issue_shape": "inline, 2 threads"}, 1),
+        ("Offline", {"run": {"batch_size": {"value": "as it comes"}}}, None),
+        ("Offline", {}, None),
+        ("SingleStream", {"run": {"batch_size": 8}}, None),
+    ],
+)
+def test_how_many_samples_are_computed_together(scenario: str, performance: dict[str, Any], batch: int | None) -> None:
+    assert batch_of(scenario, performance) == batch

@@ -94,3 +94,6 @@ def test_a_summary_of_v07_with_nul_bytes_gives_its_figure() -> None:
 def test_an_accuracy_summary_has_neither_figure_nor_verdict() -> None:
     log = parse_summary((FIXTURES / "accuracy-offline" / "mlperf_log_summary.txt").read_text())
     assert (log.figure, log.is_valid) == (None, None)
+    log = parse_summary("Scenario : Offline\nMode : AccuracyOnly\nSamples per second: 12.5\nmodel : x")
+    assert log.figure is None, "an accuracy run measures nothing"
+    assert (log.number("Samples per second"), log.number("model"), log.number("none")) == (12.5, None, None)

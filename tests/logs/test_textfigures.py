@@ -4,7 +4,7 @@ from typing import Any
 
 from crowdperf.logs.rates import better_rate, chosen_rate_text
 from crowdperf.logs.run_log import LATE_REASON, SHORT_REASON
-from crowdperf.logs.text_metrics import answers_text, limits_text, metric_rows, page_part, remarks, story
+from crowdperf.logs.text_metrics import answers_text, limits_text, metric_rows, page_part, phases_text, remarks, story
 
 LENGTHS = {
     "min": 2, "mean": 60.25, "max": 128, "percentiles": {"50": 64, "90": 128, "99": 128}, "bar_width": 50,
@@ -153,3 +153,12 @@ def test_connections_that_took_long_are_said() -> None:
     assert "93 of 1,024 connections needed about 1 s or more to open" in " ".join(remarks(text(engine=slow)))
     quick = {**ENGINE, "counts": {"connected": 1024, "slow_connects": 0}}
     assert "connections" not in " ".join(remarks(text(engine=quick)))
+
+
+def test_phases_are_told_with_their_scatter_where_there_is_one() -> None:
+    rows = [
+        {"name": "pp512", "mean": 1234.5, "stddev": 12.34, "answers": 3},
+        {"name": "tg128", "mean": 45.678, "stddev": None, "answers": 3},
+    ]
+    assert phases_text({"phases": rows}) == "pp512 1,234 ± 12, tg128 45.68 tokens/s (mean of 3 answers)"
+    assert phases_text({"phases": []}) == phases_text({}) == ""
