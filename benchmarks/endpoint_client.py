@@ -17,10 +17,15 @@ core. All numbers are medians of the rounds. Two kinds of servers, since they di
                     epoll and recv in one function, without an event loop
     memory          resident memory while --requests go through; it must not grow
 
+    busy            the part of the time for which the client's thread, or the busiest of its processes, was busy, for
+                    runs of a second or more, and whether the engine noted "limited by the client"
+
 With --processes=2 the requests are sent by two client processes, whose CPU time is added. They, too, are kept on the
-one core unless --spread is given: then all cores but the last one are used.
+one core unless --spread is given: then all cores but the last one are used, or, with --spread=all, the last one, too.
+There the server takes time from the clients, so choose a load for which it needs little (see its us/token).
 
     .venv-harness/bin/python benchmarks/endpoint_client.py --rounds=5 --requests=100000
+    .venv-harness/bin/python benchmarks/endpoint_client.py --only=burst --longer=20 --processes=2 --spread=all
 """
 
 import argparse
@@ -36,7 +41,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -155,11 +160,15 @@ def resident_mb() -> float:
 
 @dataclass(frozen=True)
 class Round:
-    """One round. us_per_token, us_per_request: CPU time. added: [p50, p99] in ms; None where nothing is streamed."""
+    """One round. us_per_token, us_per_request: CPU time, servers_us_per_token: that of the server. added: [p50, p99] in
+    ms; None where nothing is streamed. busy_part: None where it was not judged. is_limited: the engine noted it."""
 
     us_per_token: float
     us_per_request: float
+    servers_us_per_token: float
     tokens_per_s: float
+    busy_part: float | None
+    is_limited: bool
     added_ttft_ms: tuple[float, float] | None
     added_tpot_ms: tuple[float, float] | None
     told_late_ms: tuple[float, float] | None
@@ -185,32 +194,37 @@ def client_processes() -> list[str]:
     return [pid for pid in pids if b"client_process" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
+def cpu_of(pid: int | str) -> float:
+    """CPU time of a process, in s."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def cpu_s() -> float:
     """CPU time of this process and of its client processes."""
-    ticks = 0
-    for pid in client_processes():
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return time.process_time() + ticks / os.sysconf("SC_CLK_TCK")
+    return time.process_time() + sum(map(cpu_of, client_processes()))
 
 
-def measured(url: str, load: Load, processes: int = 1) -> Round:
+def measured(url: str, load: Load, processes: int, server: int) -> Round:
     engine = opened(f"{url}/{load.pace}/v1", not load.is_whole, processes=processes)
     try:
         Streams(engine, load.in_flight, load.in_flight).run()  # the connections are there
         stats(url)
         streams = Streams(engine, load.count, load.in_flight)
-        used_s = cpu_s()
+        used_s, servers_s = cpu_s(), cpu_of(server)
         wall_s = streams.run()
-        used_s = cpu_s() - used_s
-        servers = stats(url)
-        late_ms = part(engine.record(), "told_late_ms", "value")
+        used_s, servers_s = cpu_s() - used_s, cpu_of(server) - servers_s
+        busy_part, record, servers = engine.busy_part(), engine.record(), stats(url)
+        late_ms = part(record, "told_late_ms", "value")
     finally:
         engine.close()
     return Round(
         us_per_token=1e6 * used_s / streams.tokens,
         us_per_request=1e6 * used_s / load.count,
+        servers_us_per_token=1e6 * servers_s / streams.tokens,
         tokens_per_s=streams.tokens / wall_s,
+        busy_part=busy_part,
+        is_limited="limited by the client" in str(record["notes"]),
         added_ttft_ms=None if load.is_whole else added(streams.ttfts_s, servers["ttft_ms"]),
         added_tpot_ms=None if load.is_whole else added(streams.tpots_s, servers["tpot_ms"]),
         told_late_ms=(late_ms["p50"], late_ms["p99"]) if isinstance(late_ms, dict) else None,
@@ -335,6 +349,15 @@ def show(load: Load, rounds: Sequence[Round]) -> None:
         ),
         flush=True,
     )
+    servers = statistics.median(one.servers_us_per_token for one in rounds)
+    busy = [one.busy_part for one in rounds if one.busy_part is not None]
+    if busy:
+        limited = sum(one.is_limited for one in rounds)
+        print(
+            f"  server {servers:.2f} us/token   client's thread busy {statistics.median(busy):.0%}   "
+            f"limited by the client: noted in {limited} of {len(rounds)} rounds",
+            flush=True,
+        )
 
 
 def memory(url: str, requests: int) -> None:
@@ -355,7 +378,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--requests", type=int, default=0, help="for the memory (0 leaves it out)")
     parser.add_argument("--processes", type=int, default=1, help="client processes")
-    parser.add_argument("--spread", action="store_true", help="over all cores but the server's")
+    parser.add_argument("--spread", nargs="?", const="others", choices=("others", "all"), help="over which cores")
+    parser.add_argument("--longer", type=int, default=1, help="how many times as many requests a round has")
     parser.add_argument("--only", default="", help="a part of the names of the loads to be measured, such as paced")
     arguments = parser.parse_args()
     cores = sorted(os.sched_getaffinity(0))
@@ -364,9 +388,10 @@ def main() -> None:
         assert server.stdout is not None
         url = server.stdout.readline().strip()
         os.sched_setaffinity(server.pid, {cores[-1]})
-        os.sched_setaffinity(0, set(cores[:-1]) if arguments.spread else {cores[0]})
+        used = {"others": cores[:-1], "all": cores}.get(arguments.spread, cores[:1])
+        os.sched_setaffinity(0, set(used))
         print(f"load before {os.getloadavg()[0]:.1f}, {len(cores)} cores, Python {sys.version.split()[0]}", flush=True)
-        for load in LOADS:
+        for load in (replace(one, count=one.count * arguments.longer) for one in LOADS):
             if arguments.only not in load.name:
                 continue
             has_floor = load.pace != "burst" and not load.is_whole and load.count >= load.in_flight
@@ -376,7 +401,7 @@ def main() -> None:
                 if has_floor:
                     floors["event loop"].append(floor(url, load))
                     floors["epoll"].append(floor_of_epoll(url, load))
-                rounds.append(measured(url, load, arguments.processes))
+                rounds.append(measured(url, load, arguments.processes, server.pid))
             show(load, rounds)
             for name, found in floors.items() if has_floor else ():
                 us, ttft_ms = (statistics.median(column) for column in zip(*found, strict=True))
