@@ -13,6 +13,8 @@ CASES = (
     ("gpu memory", "cudaErrorMemoryAllocation: out of memory", "nvidia-smi"),
     ("memory", "terminate called after throwing an instance of 'std::bad_alloc'", "free -h"),
     ("memory", "fork: Cannot allocate memory", "free -h"),
+    ("no processes", "RuntimeError: can't start new thread", "ulimit -u"),
+    ("no processes", "bash: fork: retry: Resource temporarily unavailable", "pids.max"),
     ("killed program", "subprocess.CalledProcessError: Command 'x' died with <Signals.SIGKILL: 9>.", "SIGKILL"),
     ("killed program", "c++: fatal error: Killed signal terminated program cc1plus", "parallel jobs"),
     ("killed program", "/x/run.sh: line 7:  4242 Killed                  python3 big.py", "SIGKILL"),

@@ -25,6 +25,8 @@ gpu memory: CUDA out of memory|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocatio
 memory: MemoryError|std::bad_alloc|[Cc]annot allocate memory|[Oo]ut of memory|virtual memory exhausted
     provide more memory, or use less at a time: a smaller --batch_size, fewer parallel jobs (free -h shows the
     memory)
+no processes: can't start new thread|fork: (?:retry: )?Resource temporarily unavailable
+    allow more processes and threads: ulimit -u, pids.max of the control group (--pids-limit of a container)
 killed program: died with <Signals\.SIGKILL|Killed signal terminated program|internal compiler error: Killed
     |: line \d+:\s+\d+ Killed\b|\*\*\* \[[^\n]*\] Killed\b
     a program was killed by SIGKILL, usually because memory ran out: use less at a time (a smaller --batch_size,
