@@ -147,6 +147,7 @@ FORGERIES = {
         MEASUREMENTS, "weight_transformations", "fine\u200b-tu\u00adned")),
     "an accuracy in full-width digits": ("closed", "ACC-022", edit(
         f"{C_ACC}/accuracy.txt", r"accuracy=[0-9.]+", "accuracy=" + "76.46".translate(FULL_WIDTH))),
+    "an accuracy with a comma": ("closed", "ACC-022", edit(f"{C_ACC}/accuracy.txt", r"accuracy=86[.]", "accuracy=86,")),
     "results behind a link": ("open", "FILE-003", lambda root: (
         root / OPEN / "results/box-2").symlink_to("box-1", target_is_directory=True)),
     "a link to a folder elsewhere": ("open", "FILE-003", lambda root: (
@@ -190,6 +191,8 @@ HONEST: dict[str, tuple[str, set[str], Change]] = {
     "retraining: No.": ("closed", set(), field(MEASUREMENTS, "retraining", "No.")),
     "one thing twice in the measurements": ("open", {"MEAS-012"}, twice(
         O_MEASUREMENTS, "weight_transformations", "no")),
+    "one model twice in the mapping": ("open", {"MAP-001"}, edit(
+        f"{OPEN}/model_mapping.json", "{", f'{{"{OPEN_MODEL}": "bert-99", ')),
     "the home folder of a cloud image": ("open", set(), put(f"{OPEN}/src/{OPEN_MODEL}/run.sh", "cd /home/ubuntu/x\n")),
     "the home folder of mlperf": ("open", set(), put(f"{OPEN}/src/{OPEN_MODEL}/run.sh", "cd /home/mlperf/x\n")),
     "a home folder": ("open", {"PRIV-001"}, put(f"{OPEN}/src/{OPEN_MODEL}/run.sh", "cd /home/jane/x\n")),
@@ -324,3 +327,17 @@ def test_the_evidence_of_a_rule_is_one_line():
 def test_the_page_of_rules_is_up_to_date():
     done = subprocess.run([sys.executable, CHECKOUT / "tools/make_submission_rules_page.py", "--check"], timeout=60)
     assert done.returncode == 0, "run tools/make_submission_rules_page.py"
+
+
+def test_of_a_damaged_log_no_other_file_is_blamed(trees):  # noqa: F811
+    with trees.changed("open", edit(LOG, r"(?s)(?<=\n:::MLLOG {\"key\": \"test_datetime).*", "")) as root:
+        found = verdict(root).findings
+    assert "RUN-003" in {one.rule for one in found}
+    assert {one.path for one in found} == {LOG} and not [one for one in found if one.allowed.startswith("missing")]
+
+
+def test_the_verdict_of_a_summary_is_shown_as_it_is_written(trees):  # noqa: F811
+    name = LOG.replace("detail", "summary")
+    with trees.changed("open", edit(name, "Result is : VALID", "Result is : valid")) as root:
+        found = {one.rule: one.found for one in verdict(root).findings}
+    assert found["RUN-005"] == found["SUM-003"] == "Result is : valid"

@@ -121,8 +121,14 @@ def _others(result: ResultView, keys: tuple[str, ...]) -> Iterator[Violation]:
     for key in keys:
         for mark in runs[1:]:
             if mark.fields.get(key) != runs[0].fields.get(key):
-                allowed = f"{shown(runs[0].fields.get(key))}, as in {runs[0].path}"
-                yield _at(mark, f"{key} = {shown(mark.fields.get(key))}", allowed)
+                yield _unlike(key, mark, runs[0])
+
+
+def _unlike(key: str, mark: RunMark, first: RunMark) -> Violation:
+    """Return the finding for a run with another value than the first one. It is the first one's that has none."""
+    if first.fields.get(key) is None:
+        mark, first = first, mark
+    return _at(mark, f"{key} = {shown(mark.fields.get(key))}", f"{shown(first.fields.get(key))}, as in {first.path}")
 
 
 @rule("IDENT-003", Scope.RESULT, "The runs of a result have one SUT and one QSL by LoadGen's logs.", source=OURS)
@@ -146,9 +152,11 @@ def build_is_one(result: ResultView) -> Iterator[Violation]:
     for mark in _runs(result):
         others = result.tree.register.runs_with("build", mark.build)
         for key in ("loadgen_version", "loadgen_file_sha1"):
-            other = next((one for one in others if one.fields.get(key) != mark.fields.get(key)), None)
+            value = mark.fields.get(key)
+            known = (one for one in others if value is None or one.fields.get(key) is not None)
+            other = next((one for one in known if one.fields.get(key) != value), None)
             if other is not None:
-                found = f"{key} = {shown(mark.fields.get(key))} in the build of {mark.build}"
+                found = f"{key} = {shown(value)} in the build of {mark.build}"
                 yield _at(mark, found, f"{shown(other.fields.get(key))}, which that build has in {other.path}")
 
 
@@ -230,8 +238,7 @@ def runs_are_of_one_data_set(result: ResultView) -> Iterator[Violation]:
     for mark in runs[1:]:
         is_own = mark.place.kind == "accuracy" and (number_of(mark.fields.get(total)) or 0) < (loaded or 0)
         if mark.fields.get(total) != runs[0].fields.get(total) and not is_own:
-            allowed = f"{shown(runs[0].fields.get(total))}, as in {runs[0].path}"
-            yield _at(mark, f"{total} = {shown(mark.fields.get(total))}", allowed)
+            yield _unlike(total, mark, runs[0])
         elif mark.choice == runs[0].choice and mark.loaded != runs[0].loaded:
             allowed = f"those that the same build loaded by the same seed in {runs[0].path}"
             yield _at(mark, "other samples in loaded_qsl_set, or in another order", allowed)

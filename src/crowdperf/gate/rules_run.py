@@ -82,8 +82,9 @@ def summary_agrees(run: RunView) -> Iterator[Violation]:
         return
     verdict = parse_summary_verdict(run.summary.text)
     if run.summary.problem or verdict is not True:
-        found = run.summary.problem or {None: "no line 'Result is'", False: "Result is : INVALID"}[verdict]
         line = run.summary.line_of("Result is")
+        written = run.summary.text.splitlines()[line - 1].strip()[:60] if line else ""
+        found = run.summary.problem or (written if verdict is False else "no line 'Result is'")
         yield Violation(path=run.summary.path, found=found, allowed="Result is : VALID", line=line)
 
 

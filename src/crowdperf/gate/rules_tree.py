@@ -215,6 +215,11 @@ def mapping_is_readable(owner: SubmitterView) -> Iterator[Violation]:
     mapping = owner.mapping
     if mapping.problem:
         yield Violation(path=mapping.path, found=mapping.problem, allowed='{"own name": "canonical name"}')
+    if name := mapping.doubled:
+        found = f"two values of {shown(name)}, of which readers use the first or the last"
+        yield Violation(
+            path=mapping.path, found=found, allowed="one", line=mapping.line_of(name), severity=Severity.WARNING
+        )
     for name, value in mapping.fields.items():
         if not isinstance(value, str):
             line = mapping.line_of(name)

@@ -84,8 +84,9 @@ EXAMPLES: Mapping[str, str] = {
 """By metric: a line as its official script prints it; of vbench_score and E2E_ACCURACY, whose scripts print none that
 parses, and of the last two, a line that the checker or the gate reads."""
 
-_ANYTHING = r"(?P<value>(?:np\.)?\w{1,20}\([^)]{0,80}\)|[+-]?(?:[\d.][^\s,%'\"}]{0,80}|nan\b|inf\b))"
-"""A number, however it is written; as long as numbers are, because a file may be made to keep the search busy."""
+_ANYTHING = r"(?P<value>(?:np\.)?\w{1,20}\([^)]{0,80}\)|[+-]?(?:[\d.](?:[^\s,%'\"}]|,(?=\d)){0,80}|nan\b|inf\b))"
+"""A number, however it is written, also with a comma in it; as long as numbers are, because a file may be made to keep
+the search busy."""
 
 _PLAIN = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
 
