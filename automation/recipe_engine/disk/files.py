@@ -87,7 +87,7 @@ def store_error(error: OSError) -> StoreError:
     reason = f"{error.strerror or error} ({errno.errorcode.get(error.errno or 0, type(error).__name__)})"
     hints = {
         errno.ENAMETOOLONG: "use a shorter name, or a folder with a shorter path",
-        errno.EEXIST: "it is a file (ls -ld) and has to be a folder: choose another path (of the cache: CROWDPERF_CACHE)",
+        errno.EEXIST: "it is a file (ls -ld) and has to be a folder: choose another path (cache: CROWDPERF_CACHE)",
         errno.ENOTDIR: "the path leads through a file (ls -ld): choose another path (of the cache: CROWDPERF_CACHE)",
         errno.EIO: "the disk or its connection failed: see the kernel's messages with dmesg",
     }
