@@ -100,7 +100,7 @@ def portable_artifact(key: CacheKey, places: Sequence[tuple[str, str]]) -> Artif
 def portable(text: str, places: Sequence[tuple[str, str]]) -> str:
     """A text with the start of known paths, and the name of a cache entry after it, written as ``<...>``."""
     for start, name in places:
-        if start not in ("", "/"):  # the home of a user in a container may be /
+        if start in text and start not in ("", "/"):  # the home of a user in a container may be /
             text = re.sub(re.escape(start) + r"(?:/[0-9a-f]{16})?(?=/|$|[\s:,;])", name, text)
     return text
 
