@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from helpers import is_alive, wait_until, with_python_path
+from recipe_engine.actions import cache_actions
 from recipe_engine.disk import files, locks
 from recipe_engine.rules.errors import CycleError, LockTimeout
 
@@ -112,7 +113,7 @@ def test_the_size_of_a_tree_counts_its_files_and_not_what_links_lead_to(tmp_path
     (tree / "a").write_bytes(b"x" * 10)
     (tree / "below" / "b").write_bytes(b"x" * 5)
     (tree / "link").symlink_to(outside)
-    assert files.tree_size(tree) == 15 + os.lstat(tree / "link").st_size
+    assert cache_actions.tree_size(tree) == 15 + os.lstat(tree / "link").st_size
 
 
 def test_the_working_folder_is_put_back_after_an_error(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..disk.entries import RESUMABLE_SUFFIX, EntryPaths, parse_state
-from ..disk.files import DiskFull, files_below, folder_lock_if_free, read_json, tree_size, utc_seconds
+from ..disk.files import DiskFull, folder_lock_if_free, read_json, utc_seconds
 from ..disk.locks import discard, empty_trash, is_in_use, is_locked, last_use_s, lock, trash_in, unused, users_of
 from ..disk.store import Store, dependencies
 from ..rules.amounts import age_text, counted, parse_age_s, parse_size_bytes, size_text
@@ -374,3 +374,27 @@ def _plan_lines(plan: GcPlan, now_s: float, *, is_dry: bool) -> Iterator[str]:
     verb, freed = "would remove" if is_dry else "to remove", size_text(_size(plan.removed))
     what = f"{len(plan.removed)} with {freed}" if plan.removed else "nothing"
     yield f"the cache contains {size_text(plan.size_bytes)}, {verb}: {what}"
+
+
+def files_below(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
+    """The path of every file below a folder with its facts, links not followed; what another process removes is left
+    out. Texts and not paths, because an environment has 10,000 files."""
+    waiting = [str(folder)]
+    while waiting:
+        try:
+            found = list(os.scandir(waiting.pop()))
+        except OSError:
+            continue
+        for entry in found:
+            try:
+                if not entry.is_dir():
+                    yield entry.path, entry.stat(follow_symlinks=False)
+                elif not entry.is_symlink():
+                    waiting.append(entry.path)
+            except OSError:
+                continue
+
+
+def tree_size(path: Path) -> int:
+    """The bytes of all files below a folder, links not followed."""
+    return sum(status.st_size for _, status in files_below(path))

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..disk.entries import EntryPaths, Stamp, checked_state, details_of, file_problem, relocated, stamp_of
-from ..disk.files import tree_size
 from ..disk.locks import is_in_use, last_use_s
 from ..disk.repos import RecipeSource
 from ..disk.store import Store
@@ -25,7 +24,7 @@ from ..rules.query import split_words
 from ..rules.schema import is_yes
 from ..rules.secrets import without_secrets
 from .adapter import Home, is_verbose, listing_width, print_lines
-from .cache_actions import find_entries, made_s, nothing_found, state_of
+from .cache_actions import find_entries, made_s, nothing_found, state_of, tree_size
 
 logger = logging.getLogger(__name__)
 

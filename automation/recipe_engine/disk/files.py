@@ -373,30 +373,6 @@ def sha256_of(path: Path) -> str:
     return digest.hexdigest()
 
 
-def files_below(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
-    """The path of every file below a folder with its facts, links not followed; what another process removes is left
-    out. Texts and not paths, because an environment has 10,000 files."""
-    waiting = [str(folder)]
-    while waiting:
-        try:
-            found = list(os.scandir(waiting.pop()))
-        except OSError:
-            continue
-        for entry in found:
-            try:
-                if not entry.is_dir():
-                    yield entry.path, entry.stat(follow_symlinks=False)
-                elif not entry.is_symlink():
-                    waiting.append(entry.path)
-            except OSError:
-                continue
-
-
-def tree_size(path: Path) -> int:
-    """The bytes of all files below a folder, links not followed."""
-    return sum(status.st_size for _, status in files_below(path))
-
-
 @contextlib.contextmanager
 def working_folder(path: Path) -> Iterator[None]:
     """The current folder is ``path`` inside the block and the old one after it."""
