@@ -200,7 +200,9 @@ def test_several_recipes_are_listed_a_line_each_and_one_by_its_folder(filled: Te
     one = filled.cm("find", "script", "--tags=get,long")
     assert one.stdout == f"{filled.repo / 'script' / 'get-long'}\n"
     assert "get,long: Gets much" in one.stderr
-    rows = filled.cm("find", "script", "--tags=get", "--out=json").answer["recipes"]
+    answer = filled.cm("find", "script", "--tags=get", "--out=json").answer
+    assert sorted(answer) == ["recipes", "return"]  # and no objects of CM
+    rows = answer["recipes"]
     assert {(row["alias"], row["tags"], row["repo"]) for row in rows} >= {("get-x", "get,x", "recipes")}
 
 

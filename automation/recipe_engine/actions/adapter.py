@@ -136,12 +136,14 @@ def answer_cm(action: Callable[[Mapping[str, Any]], dict[str, Any]], i: dict[str
     with known_from(os.environ, i) as is_top, masked_output(is_top and bool(out)):
         answer = _answer(action, i, cmind)
         answer = hidden_texts(answer) if out else answer
-    return _written(answer, cmind) if is_top and getattr(cmind, "output", None) == "json" else answer
+    is_written = is_top and out == getattr(cmind, "output", None) == "json"  # not of a call that cmind makes itself
+    return _written(answer, cmind) if is_written else answer
 
 
 def _written(answer: dict[str, Any], cmind: Any) -> dict[str, Any]:
-    """Writes an answer as the ``cm`` command does with JSON (cmind 4.2.0, cli.py), and reports a full disk."""
-    text = json.dumps(answer, indent=2, sort_keys=True, ensure_ascii=False, default=str, skipkeys=True)
+    """Writes an answer as the ``cm`` command does with JSON, without values that JSON lacks (dump_safe_json of cmind
+    4.2.0), and reports a full disk."""
+    text = json.dumps(_json_values(answer), indent=2, sort_keys=True, ensure_ascii=False)
     try:
         with explained(), naming(STANDARD_OUTPUT):
             print(text, flush=True)  # noqa: T201
@@ -149,6 +151,15 @@ def _written(answer: dict[str, Any], cmind: Any) -> dict[str, Any]:
         return _failed(error.code, ErrorText.of(error), "con", cmind)
     cmind.output = "shown"
     return answer
+
+
+def _json_values(answer: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {}
+    for key, value in answer.items():
+        with contextlib.suppress(TypeError, ValueError):
+            json.dumps(value)
+            kept[key] = value
+    return kept
 
 
 def _answer(action: Callable[[Mapping[str, Any]], dict[str, Any]], i: dict[str, Any], cmind: Any) -> dict[str, Any]:
