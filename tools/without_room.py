@@ -52,7 +52,9 @@ CALLS = {
 """(recipe that stays, tags of a dependency that went) to the reason why it may stay: only this input needs it."""
 ALWAYS = ("tests/test_rooms.py", "tests/recipes/test_all_recipes.py", "tests/docs/test_pages.py")
 """What --run runs of any copy."""
-NEVER = ("tests/tools/test_without_room.py", "tests/tools/test_changed_tests.py")
+NEVER = (
+    "tests/tools/test_without_room.py", "tests/tools/test_changed_tests.py", "tests/docs/test_architecture_page.py",
+)  # fmt: skip
 """The tests of this program, which make copies themselves, and those that count on the whole house."""
 LIMIT_S = 60.0
 """Processor seconds, as in tests/costs.json, of what --run runs for each environment of a room."""

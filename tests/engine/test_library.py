@@ -77,8 +77,9 @@ def test_a_script_finds_the_packages_behind_what_it_is_given(packed: TemporaryHo
 
 
 def test_a_recipe_of_another_repository_gets_none_and_may_depend_on_one_that_has(
-    packed: TemporaryHome, tmp_path: Path
+    packed: TemporaryHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("PYTHONPATH", raising=False)
     other = tmp_path / "other"
     write_recipe(
         other,
