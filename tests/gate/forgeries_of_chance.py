@@ -87,6 +87,8 @@ def of_samples() -> Iterator[Forgery]:
         ("of the end of the data set", OURS, "SET-013", (), lambda folder: loaded(
             detail(folder), lambda found: [one + 48000 for one in found])),
         ("of a larger data set", OURS, "IDENT-009", (), lambda folder: value(detail(folder), total, 60000)),
+        ("of a larger data set in the accuracy run", OURS, "IDENT-009", (), lambda folder: value(
+            accuracy(DETAIL)(folder), total, 60000)),
         ("of another choice in TEST01", ("closed", "whisper"), "IDENT-009", (), lambda folder: loaded(
             f"{folder}/TEST01/performance/run_1/{DETAIL}", lambda found: found[::-1])),
         ("of a number that nobody asked for", OURS, "SET-014", (), lambda folder: value(

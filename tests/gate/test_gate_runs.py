@@ -4,6 +4,8 @@ import hashlib
 import re
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from changes import C_ACC, C_MODEL, CLOSED, DETAIL, JSON_LOG, O_MODEL, OPEN, T01, T04, edit, replace, value
@@ -18,6 +20,7 @@ from crowdperf.gate.listing import read_listing
 from crowdperf.gate.log_view import LogView, log_view
 from crowdperf.gate.rules_system import says_changed
 from crowdperf.gate.run_fingerprint import RunRegister, place_of, task_of
+from crowdperf.gate.user_conf import asked_for
 from crowdperf.logs.score_lines import parse_sample_counts, parse_statements
 
 OURS = {"IDENT-001", "IDENT-002", "IDENT-003", "IDENT-005", "IDENT-007"}
@@ -282,3 +285,16 @@ def test_each_detail_log_is_parsed_once(trees, monkeypatch: pytest.MonkeyPatch):
     root = trees.folder / "closed"
     verdict(root)
     assert sorted(parsed) == sorted(path.relative_to(root).as_posix() for path in root.rglob(DETAIL))
+
+
+def test_settings_of_a_user_conf_are_in_the_units_of_the_log():
+    model: Any = SimpleNamespace(model="resnet50", canonical="resnet50", subject=SimpleNamespace(benchmark="resnet50"))
+    text = "*.*.target_latency_percentile = 99\nresnet50.*.target_latency = 15\n*.Server.target_qps = 12.5\n"
+    latency = {
+        "Server": {"effective_target_latency_ns": 15e6, "requested_server_target_qps": 12.5},
+        "SingleStream": {"requested_single_stream_expected_latency_ns": 15e6},
+        "MultiStream": {"requested_multi_stream_expected_latency_ns": 15e6},
+    }
+    for scenario, wanted in latency.items():
+        found = {one.key: one.value for one in asked_for(text, model, scenario)}
+        assert found == pytest.approx({"effective_target_latency_percentile": 0.99, **wanted}), scenario
