@@ -20,12 +20,14 @@ from changes import (
     O_STREAM,
     O_SYSTEM,
     OPEN,
+    SUMMARY,
     T01,
     Change,
     both,
     edit,
     field,
     put,
+    rename,
     replace,
     value,
 )
@@ -209,6 +211,12 @@ HONEST: dict[str, tuple[str, set[str], Change]] = {
         f"{C_ACC}/SAVE/mlperf_log_accuracy.json", "[\n" + "x" * 2_000_000)),
     "a link to a folder of sources": ("open", {"FILE-003"}, lambda root: (
         root / OPEN / "src/link").symlink_to(OPEN_MODEL, target_is_directory=True)),
+    "a folder beside the divisions": ("open", {"TREE-004"}, put("notes/README.md", "Ours.\n")),
+    "sources of the model under another name": ("open", {"CODE-002"}, rename(
+        f"{OPEN}/src/{OPEN_MODEL}", f"{OPEN}/src/shared")),
+    "every tenth response is logged": ("open", {"SET-011"}, both(
+        value(LOG, "requested_accuracy_log_probability", 0.1), value(LOG, "effective_accuracy_log_probability", 0.1),
+        edit(f"{O_RUN}/{SUMMARY}", r"(?<=^accuracy_log_probability : ).*", "0.1"))),
     "one machine under two names": ("closed", {"IDENT-001"}, listed_twice),
     "one machine in two categories": ("closed", {"IDENT-001"}, both(
         listed_twice, field(f"{CLOSED}/systems/box-2.json", "system_type_detail", "edge server"))),

@@ -3,13 +3,12 @@
 import hashlib
 import re
 import shutil
-from datetime import datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from changes import C_ACC, C_MODEL, CLOSED, DETAIL, JSON_LOG, O_MODEL, O_RUN, OPEN, T01, T04, edit, replace, value
+from changes import C_ACC, C_MODEL, CLOSED, DETAIL, JSON_LOG, O_MODEL, OPEN, T01, T04, edit, replace, value
 from gate_support import refusing_rules, trees, verdict  # noqa: F401
 from mutations_of_runs import T01_LOG, copy_run, counts
 from tree_builder import build, logs
@@ -19,7 +18,6 @@ from crowdperf.gate import run_fingerprint
 from crowdperf.gate.documents import TextFile
 from crowdperf.gate.listing import read_listing
 from crowdperf.gate.log_view import LogView, log_view
-from crowdperf.gate.rulebook import Severity
 from crowdperf.gate.rules_system import says_changed
 from crowdperf.gate.run_fingerprint import RunRegister, place_of, task_of
 from crowdperf.gate.user_conf import asked_for
@@ -300,22 +298,3 @@ def test_settings_of_a_user_conf_are_in_the_units_of_the_log():
     for scenario, wanted in latency.items():
         found = {one.key: one.value for one in asked_for(text, model, scenario)}
         assert found == pytest.approx({"effective_target_latency_percentile": 0.99, **wanted}), scenario
-
-
-@pytest.mark.parametrize(
-    ("seconds", "cause"), [(3600.0, "daylight saving began or ended"), (1.5, "it was set by NTP or by hand")]
-)
-def test_a_clock_that_was_set_during_a_run_is_a_warning(seconds: float, cause: str, trees):  # noqa: F811
-    form = "%m-%d-%Y %H:%M:%S.%f"
-
-    def change(root: Path) -> None:
-        path = root / O_RUN / DETAIL
-        (ended,) = re.findall(r'"power_end", "value": "([^"]+)"', path.read_text())
-        later = datetime.strptime(ended, form) + timedelta(seconds=seconds)
-        value(f"{O_RUN}/{DETAIL}", "power_end", later.strftime(form)[:-3])(root)
-
-    with trees.changed("open", change) as root:
-        (found,) = [one for one in verdict(root).findings if one.rule == "TIME-009"]
-    assert found.severity is not Severity.ERROR and found.path == f"{O_RUN}/{DETAIL}"
-    told, _, why = found.found.partition(": ")
-    assert why == cause and abs(float(told.split()[-2]) - seconds) < 0.1
