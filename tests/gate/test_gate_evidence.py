@@ -31,6 +31,7 @@ from changes import (
     replace,
     value,
 )
+from disagreements import CASES
 from forgeries_of_chance import COUNTS, numbers
 from gate_support import refusing_rules, trees, verdict  # noqa: F401
 from mutations_of_runs import figures, listed_twice, second_system
@@ -241,6 +242,12 @@ def test_an_honest_variation_is_accepted_at_most_with_a_warning(
         found = verdict(root)
     assert refusing_rules(found) == set()
     assert {one.rule for one in found.findings} == rules
+
+
+def test_every_rule_that_warns_has_a_variation_that_meets_it():
+    warning = {name for name, rule in RULES.items() if rule.severity is Severity.WARNING}
+    met = {name for _, rules, _ in HONEST.values() for name in rules} | {case.rule for case in CASES.values()}
+    assert warning - met == {"FILE-007", "RUN-022"}  # test_generate_checks.py, test_gate_runs.py
 
 
 @pytest.mark.parametrize(
