@@ -78,12 +78,13 @@ def is_here(verb: command.Verb) -> bool:
          {"CM_REPOS": "/h/.local/share/crowdperf/cm", "CROWDPERF_CACHE": "/h/.cache/crowdperf"}),
         ({"HOME": "/h", "CM_REPOS": "/cm"}, {}),
         ({"HOME": "/h", "CROWDPERF_CACHE": "/big"}, {"CM_REPOS": "/h/.local/share/crowdperf/cm"}),
-        ({"HOME": "/h", "CM_REPOS": "/cm", "CROWDPERF_CM": "mine"}, {"CROWDPERF_CM": "mine"}),
+        ({"HOME": "/h", "CM_REPOS": "/cm", "CROWDPERF_CM": "mine"}, {"CROWDPERF_CM": "mine", "CROWDPERF_VERBS": ""}),
     ],
 )  # fmt: skip
 def test_state_is_in_cms_home_or_in_xdg_folders(given: dict[str, str], expected: dict[str, str]) -> None:
-    found = {**given, **command.environment(given)}
-    assert found == {**given, "CROWDPERF_CM": "crowdperf cm", **expected}
+    found = {"CROWDPERF_VERBS": "", **given, **command.environment(given)}
+    own = {"CROWDPERF_CM": "crowdperf cm", "CROWDPERF_VERBS": command.printed_verbs()}
+    assert found == {**given, **own, **expected}
 
 
 def test_the_repository_of_a_checkout_is_the_checkout(tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ from recipe_engine.documents.console_text import cut, joined, table
 from recipe_engine.rules.amounts import counted, short_age
 from recipe_engine.running.console import as_called
 
+from crowdperf.call import command
+
 
 @pytest.mark.parametrize(
     ("text", "width", "shown"), [("abc", 3, "abc"), ("abcd", 3, "ab…"), ("ab cd", 4, "ab…"), ("", 0, ""), ("a", 0, "…")]
@@ -78,3 +80,26 @@ def test_only_commands_are_named_as_the_user_calls_them(text: str, shown: str, m
     assert as_called(text) == shown
     monkeypatch.setenv("CROWDPERF_CM", "crowdperf cm")
     assert as_called(as_called(text)) == as_called(text), "a text that is shown twice"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Again: cm run script --tags=run,mlperf,inference --model_path=/a.onnx",
+         "Again: crowdperf run --model_path=/a.onnx"),
+        ("cm run script --tags=run,mlperf,inference,_short; cm run script --tags=run,mlperf,inference.",
+         "crowdperf run run,mlperf,inference,_short; crowdperf run."),
+        ("try cm run script --tags=run,mlperf,inference, or cm plan script --tags=get,cuda",
+         "try crowdperf run, or crowdperf plan get,cuda"),
+        ("cm show cache --tags=get,cuda; cm resume script 1-a",
+         "crowdperf cache --tags=get,cuda; crowdperf resume 1-a"),
+        ("cm run script alias --tags=doctor; cm rm cache X -f",
+         "crowdperf cm run script alias --tags=doctor; crowdperf cm rm cache X -f"),
+        ("cm run script --tags=doctor", "crowdperf doctor"),
+    ],
+)  # fmt: skip
+def test_the_installed_command_prints_its_own_verbs(text: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in command.environment({"CM_REPOS": "/cm"}).items():
+        monkeypatch.setenv(name, value)
+    assert as_called(text) == as_called(as_called(text)) == shown
+    assert command.words_of_cm(["run", "run,mlperf,inference,_short"])[2] == "--tags=run,mlperf,inference,_short"

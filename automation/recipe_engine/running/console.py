@@ -25,6 +25,9 @@ QUIT_WORDS = ("q", "quit", "exit")
 CALL_VARIABLE = "CROWDPERF_CM"
 """What the user called ``cm`` by: ``./cm`` of a checkout, ``crowdperf cm`` of the installed package. Without it ``cm``
 is what its users type."""
+VERBS_VARIABLE = "CROWDPERF_VERBS"
+"""The short verbs of such a command, one per line: ``VERB=WORDS`` of ``cm`` that it stands for. The longest come first;
+words that end in ``=`` take what follows."""
 _COMMAND = r"(?<![\w./-])(?<!\d )(?:crowdperf )?cm(?= [A-Za-z][A-Za-z_-]* (?:\w+:)?(?:script|cache|repo|core|utils)\b)"
 Meaning = TypeVar("Meaning")
 
@@ -32,7 +35,13 @@ Meaning = TypeVar("Meaning")
 def as_called(text: str) -> str:
     """The text with the command ``cm`` as the user calls it; kept files and journals say ``cm``. Does it once."""
     call = os.environ.get(CALL_VARIABLE)
-    return re.sub(_COMMAND, lambda _: call, text) if call else text
+    if not call:
+        return text
+    text = re.sub(_COMMAND, lambda _: call, text)
+    for verb, _, words in (line.partition("=") for line in os.environ.get(VERBS_VARIABLE, "").splitlines()):
+        end = "" if words.endswith("=") else r"(?![\w-]|,\S)"
+        text = re.sub(f"{re.escape(f'{call} {words}')}{end}", lambda _, verb=verb: verb, text)
+    return text
 
 
 def shown(text: str) -> str:

@@ -26,7 +26,7 @@ PACKAGE = Path(__file__).resolve().parents[1]
 BUNDLED = PACKAGE / "repository"
 """In an installed wheel: recipes, engine and cmr.yaml (setup.py puts them there)."""
 COMMAND = "crowdperf cm"
-"""How the commands begin that crowdperf prints."""
+"""How the commands begin that crowdperf prints and that have no verb."""
 
 
 class CommandError(Exception):
@@ -129,6 +129,17 @@ def repository(data: Path) -> Path:
     return target
 
 
+def printed_verbs() -> str:
+    """How the commands of ``cm`` that have a verb are printed, as the engine's CROWDPERF_VERBS wants it. Pure."""
+    rows = [(f"crowdperf {name}", " ".join(verb.words)) for name, verb in VERBS.items() if verb.words]
+    rows += [
+        (f"crowdperf {name} ", f"{' '.join(verb.words[:2])} --tags=")
+        for name, verb in VERBS.items()
+        if verb.takes == "tags"
+    ]
+    return "\n".join(f"{shown}={words}" for shown, words in rows)
+
+
 def environment(env: Mapping[str, str]) -> dict[str, str]:
     """The environment variables that a CM process needs and that are not set yet. Pure."""
     home = Path(env.get("HOME") or home_folder())
@@ -136,6 +147,8 @@ def environment(env: Mapping[str, str]) -> dict[str, str]:
     data = Path(given.get("XDG_DATA_HOME") or home / ".local" / "share") / "crowdperf"
     cache = Path(given.get("XDG_CACHE_HOME") or home / ".cache") / "crowdperf"
     wanted = {"CROWDPERF_CM": COMMAND}
+    if not env.get("CROWDPERF_CM"):
+        wanted |= {"CROWDPERF_VERBS": printed_verbs()}
     if not env.get("CM_REPOS"):
         wanted |= {"CM_REPOS": str(data / "cm"), "CROWDPERF_CACHE": str(cache)}
     return {name: value for name, value in wanted.items() if not env.get(name)}
