@@ -40,7 +40,7 @@ def as_called(text: str) -> str:
     text = re.sub(_COMMAND, lambda _: call, text)
     for verb, _, words in (line.partition("=") for line in os.environ.get(VERBS_VARIABLE, "").splitlines()):
         end = "" if words.endswith("=") else r"(?![\w-]|,\S)"
-        text = re.sub(f"{re.escape(f'{call} {words}')}{end}", lambda _, verb=verb: verb, text)
+        text = re.sub(f"{re.escape(f'{call} {words}')}{end}", verb, text)
     return text
 
 
