@@ -17,7 +17,7 @@ from crowdperf.curves import request as request_module
 from crowdperf.curves.curve import Client, CurvePoint, CurveRun, curve_points
 from crowdperf.curves.point import Maker, PointError
 from crowdperf.curves.request import read_request
-from crowdperf.endpoints.clientfiles import read_run
+from crowdperf.endpoints.clientfiles import Accuracy, Score, read_run
 from crowdperf.endpoints.edition import read_edition
 from crowdperf.endpoints.pointfiles import PROVENANCE, read_provenance
 from crowdperf.endpoints.rules import check_tree
@@ -163,9 +163,12 @@ def measured(tmp_path: Path, url: str) -> Callable[..., list[str]]:
     ended = made._run()
     recorded, derived = made._recorded("run")
 
-    def reasons(**changed: object) -> list[str]:
-        summary = replace(recorded.summary, **changed)
-        return list(point_module.outcome_of(made.inputs, replace(recorded, summary=summary), derived, ended)["reasons"])
+    def reasons(scores: Sequence[Score] | None = None, **changed: object) -> list[str]:
+        """scores: of the accuracy run; None for a point without one."""
+        inputs = replace(made.inputs, has_accuracy=scores is not None)
+        accuracy = Accuracy(average=None, scores=tuple(scores or ()))
+        found = replace(recorded, summary=replace(recorded.summary, **changed), accuracy=accuracy)
+        return list(point_module.outcome_of(inputs, found, derived, ended)["reasons"])
 
     return reasons
 
@@ -175,6 +178,14 @@ def test_what_makes_a_point_invalid(measured: Callable[..., list[str]]) -> None:
     assert "an incomplete run" in measured(state="interrupted")[0]
     assert any("samples failed, more than 1%" in one for one in measured(failed=3))
     assert any(one.startswith("events differ: duration_ns") for one in measured(duration_ns=10**9))
+
+
+def test_a_point_with_an_accuracy_run_needs_its_complete_result(measured: Callable[..., list[str]]) -> None:
+    whole = Score(dataset="d", values={"": 0.9}, unit_samples=4, repeats=1, total_samples=4, is_complete=True,
+                  is_inline=False, issued=4, scored=4, empty=0, missing=0)  # fmt: skip
+    assert measured([whole]) == []
+    for scores in ((), (replace(whole, is_inline=True),), (whole, replace(whole, is_complete=False))):
+        assert measured(scores) == ["the accuracy run has no complete result"]
 
 
 def test_sigterm_ends_the_point_with_its_own_code() -> None:

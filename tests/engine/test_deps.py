@@ -164,6 +164,13 @@ def test_the_env_of_the_entry_reaches_the_child_alone_also_when_the_parents_is_e
     assert configure(recipe(), asked).env["L"] == "own"
 
 
+@pytest.mark.parametrize(("mode", "given"), [("fast", {"L": "fast", "K": "own"}), ("slow", {"L": "own", "K": "own"})])
+def test_a_conditional_block_of_the_entry_holds_where_its_condition_does(mode: str, given: dict[str, str]) -> None:
+    block = {"enable_if_env": {"MODE": ["fast"]}, "env": {"L": "fast"}}
+    entry = dependency(env={"L": "own", "K": "own"}, update_meta_if_env=[block])
+    assert dependency_request(entry, parent(env={"MODE": mode}), "deps").local_env == given
+
+
 def test_the_env_of_the_entry_may_give_a_key_that_is_hidden_otherwise() -> None:
     asked = dependency_request(dependency(env={"CM_TMP_X": "own"}), parent(env={"CM_TMP_X": "parent's"}), "deps")
     assert configure(recipe(), asked).env["CM_TMP_X"] == "own"

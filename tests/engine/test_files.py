@@ -1,11 +1,13 @@
 """Whole-file writes, and locks between real processes."""
 
+import fcntl
 import hashlib
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -184,6 +186,18 @@ def test_a_child_that_lives_on_after_a_finished_holder_keeps_nobody_out(lock_pat
     with locks.lock(lock_path, "get-thing", timeout_s=10):
         pass
     os.kill(child, signal.SIGKILL)
+
+
+def test_a_new_file_is_locked_although_somebody_looks_at_it_for_a_while(lock_path: Path) -> None:
+    lock_path.parent.mkdir()
+    looking, ours = (os.open(lock_path, os.O_RDWR | os.O_CREAT) for _ in range(2))
+    fcntl.flock(looking, fcntl.LOCK_SH)
+    timer = threading.Timer(0.1, os.close, (looking,))
+    timer.start()
+    files.lock_new_file(ours)
+    timer.join()
+    assert locks.is_locked(lock_path)
+    os.close(ours)
 
 
 def test_a_lock_that_is_free_leaves_no_file(lock_path: Path) -> None:
