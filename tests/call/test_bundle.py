@@ -169,7 +169,8 @@ WHEEL = "wheels/numpy-2.4.6-cp311-cp311-manylinux_2_27_x86_64.manylinux_2_28_x86
     ],
 )
 def test_another_machine_or_python_is_refused_with_what_is_needed(here: dict[str, str], libc: str, words: str) -> None:
-    manifest = {"machine": HERE, "files": {WHEEL: {}, "wheels/pyyaml-6-py3-none-any.whl": {}}}
+    older = WHEEL.replace("2_27", "2_17").replace("numpy", "orjson")
+    manifest = {"machine": HERE, "files": {older: {}, WHEEL: {}, "wheels/pyyaml-6-py3-none-any.whl": {}}}
     if not words:
         bundle_program.check_machine(manifest, HERE, libc, "a b.pyz")
         return

@@ -52,6 +52,14 @@ def test_what_is_not_known_is_refused_before_anything_is_written(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_help_that_cannot_be_written_is_a_failure(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "write_output", lambda text: "the disk is full")
+    assert command.main(["--help"]) == 1
+    assert capsys.readouterr().err == "crowdperf: the disk is full\n"
+
+
 def test_help_lists_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["--help"]) == 0
     shown = capsys.readouterr().out

@@ -103,7 +103,7 @@ def test_a_good_server_is_passed(root, path, model, variable):
         ("429/v1", None, None, "limits the request rate (429)", "wait, or raise the server's limit"),
         ("key/v1", None, None, "requires authentication (401)", "no key was sent"),
         ("403/v1", None, "THE_KEY", "does not allow this key", "the key in THE_KEY was refused"),
-        ("500/v1", "m", None, "the server failed (500): no None\\x1b[31mxxx", "check the server's log"),
+        ("500/v1", "m", None, "the server failed (500): no None\\x1b[31mxxx", "wait until"),
         ("402/v1", "m", None, "the server requires payment (402)", "pay for more requests"),
         ("503/v1", "m", None, "not ready or overloaded (503)", "loaded its model"),
         (

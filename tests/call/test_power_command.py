@@ -36,6 +36,7 @@ def test_words_are_split_as_a_shell_does_and_no_more(folder: Path) -> None:
         ("sh > out", "'>' has no effect"),
         ("./none.sh", "the program ./none.sh was not found"),
         ("no-such-program-here -x", "the program no-such-program-here was not found"),
+        ("notes.txt", "the program notes.txt was not found"),  # looked for in PATH alone
         ("./notes.txt", "the program ./notes.txt is not executable. Run: chmod +x "),
     ],
 )

@@ -43,6 +43,7 @@ def test_the_key_has_its_own_header_or_is_a_bearer() -> None:
     ):  # fmt: skip
         settings = AccessSettings(key_variable="K", key_header=header)
         assert credentials_of(settings, {"K": SECRET}).headers() == expected
+    assert credentials_of(AccessSettings(key_variable="K"), {"K": "abcd"}).headers() == {"Authorization": "Bearer abcd"}
 
 
 @pytest.mark.parametrize(
@@ -50,6 +51,7 @@ def test_the_key_has_its_own_header_or_is_a_bearer() -> None:
     [
         ({"key_variable": "NONE"}, "NONE for the API key is not set", "export NONE="),
         ({"key_variable": "TWO"}, "TWO does not contain an API key: 15 characters", "copy it again"),
+        ({"key_variable": "SHORT"}, "3 characters, allowed: at least 4", "copy it again"),
         ({"headers": ("a-key:env:NONE",)}, "the header a-key: the environment variable NONE is not set", "export NONE"),
         ({"headers": ("a-key:env:TWO",)}, "TWO has no value for it: 15 characters", "copy it again"),
         ({"headers": ("a-key:file:/no/such",)}, "cannot read /no/such: No such file", "NAME:file:PATH"),
@@ -58,7 +60,7 @@ def test_the_key_has_its_own_header_or_is_a_bearer() -> None:
 )
 def test_a_secret_that_cannot_be_sent_is_said(given: dict[str, Any], words: str, hint: str) -> None:
     with pytest.raises(AccessProblem) as caught:
-        credentials_of(AccessSettings(**given), {"TWO": "hunter2\nhunter2"})
+        credentials_of(AccessSettings(**given), {"TWO": "hunter2\nhunter2", "SHORT": "abc"})
     assert words in str(caught.value) and hint in caught.value.hint and "hunter2" not in str(caught.value)
 
 

@@ -114,6 +114,7 @@ def test_a_server_is_asked_while_the_block_lasts(served: tuple[Stub, str]) -> No
     assert (found["server"], found["path"], found["kv_cache"]["max"]) == ("vLLM", "/metrics", 0.25)
     assert found["series"]["rows"][0][1] == 0.25
     assert found["samples"] >= 1 and found["configuration"]["block_size"] == "16"
+    assert found["configuration"]["version"] == "9.9", "of the page /version"
     assert "secret" not in json.dumps(found)
 
 
