@@ -62,7 +62,7 @@ def test_ages(text: str, age_s: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "30", 30, "d", "-1d", "30 moons", "1month", "1d,2h", "d30", True, None, "1d 5", TOO_LONG]
+    "text", ["", "30", 30, "d", "-1d", "30 moons", "1d 2moons", "1month", "1d,2h", "d30", True, None, "1d 5", TOO_LONG]
 )
 def test_what_is_no_age_is_an_error_with_an_example(text: object) -> None:
     with pytest.raises(RequestError, match="is not an age") as caught:

@@ -236,7 +236,8 @@ def test_the_note_of_the_holder_tells_the_command_without_secrets(
     lock_path: Path, monkeypatch: pytest.MonkeyPatch, argument: str, is_told: bool
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["cm", "run", "script", argument])
-    with locks.lock(lock_path, "x"):
+    with locks.lock(lock_path, "x of https://me:s3cret@host/x"):
+        assert "s3cret" not in lock_path.read_text()
         note = json.loads(lock_path.read_text())
     assert (argument in note["command"]) is is_told
     assert "s3cret" not in note["command"]

@@ -42,7 +42,7 @@ def test_each_type_that_the_schema_knows_is_read() -> None:
         ({"type": "list of choice", "choices": ["c,d", "e"]}, "c,d", ("c,d",)),
         ({"type": "list of whole", "minimum": 1}, ["1", "20"], (1, 20)),
         ({"type": "path"}, "model.onnx", Path("model.onnx")),
-        ({"type": "list of path"}, "a,b", (Path("a"), Path("b"))),
+        ({"type": "list of path"}, "a, b", (Path("a"), Path("b"))),
         ({"type": "port"}, "8000", 8000),
         ({"type": "size"}, "512MiB", 512 * 1024**2),
         ({"type": "duration"}, "90", 90.0),

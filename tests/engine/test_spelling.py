@@ -21,6 +21,7 @@ VALUES = ["sdxl", "ssd-large", "ssd-small", "resnet50", "gptj-99", "Offline", "S
         ("min_query", "min_query_count"),
         ("max_duration_ms", ""),  # the opposite
         ("max_query_count", ""), ("multi_stream_target_latency", ""), ("offline_target_latency", ""),
+        ("max_path_size", ""),  # path is spelled right
         ("machine", ""),  # far from batching
         ("network", ""), ("x", ""), ("", ""),
     ],
