@@ -26,7 +26,9 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         asked = command.asked_for({**i["values"], "version": round_name})
         answer = command.run(asked)
     except (command.CallError, OSError) as error:
-        return {"return": 2, "error": f"{error}\n{filled(HINT, env, {'DIR': DIR_KEY})}"}
+        tree = i["values"]["submission_dir"]
+        known = {"DIR": DIR_KEY} if tree is None or tree.is_dir() else {}  # not the command that just failed
+        return {"return": 2, "error": f"{error}\n{filled(HINT, env, known)}"}
     content = command.as_json(asked, answer)
     if asked.format == "json":
         print(json.dumps(content, indent=2))

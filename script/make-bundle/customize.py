@@ -18,11 +18,13 @@ HINT = "hint: crowdperf bundle --for='run --model=resnet50 --source=tiny' --outp
 
 def command_of(text: str) -> list[str]:
     """The words of `cm` for the run of a bundle. Raises BundleError."""
+    if not text.strip():
+        raise BundleError(f"--for is missing: the words of a run that was made here before\n{HINT}")
     try:
         words = shlex.split(text)
         if words[:2] == ["run", "script"]:
             return words
-        asked = words_of_cm(words) if words else []
+        asked = words_of_cm(words)
     except (ValueError, CommandError) as error:
         raise BundleError(f"--for={text!r} is not a command: {error}\n{HINT}") from error
     if asked[:2] != ["run", "script"]:
@@ -43,7 +45,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         again = shlex.join(["cm", *command])
         if locked["unmade"]:
             names = ", ".join(locked["unmade"])
-            raise BundleError(f"the cache has no {names} of this run yet\nhint: {again}, then make the bundle")
+            raise BundleError(f"the cache has no {names} of this run yet\nhint: {again}   # then make the bundle")
         repository = Path(__file__).resolve().parents[2]
         cache = Path(access({"action": "show", "automation": CACHE_AUTOMATION})["cache"])
         order = Order((*command, "--quiet"), locked["lock"], repository, cache, output)

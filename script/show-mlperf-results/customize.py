@@ -32,7 +32,10 @@ def preprocess(i):
     except history.InputError as error:
         return {"return": 1, "error": f"{error}\n{HINT}"}
     if (given := values["results_dir"]) and not given.is_dir():
-        return {"return": 16, "error": f"--results_dir: {given} is not a folder\n{HINT}"}
+        return {
+            "return": 16,
+            "error": f"--results_dir: {given} is not a folder\nhint: cm run script --tags=show,mlperf,results",
+        }
     answer = i["automation"].cmind.access({"action": "runs", "automation": SCRIPT_AUTOMATION})
     folders = history.folders_of(users_folder(i["env"]), values["results_dir"], answer.get("runs") or ())
     results, unreadable = history.read_all(folders)

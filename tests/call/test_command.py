@@ -1,5 +1,6 @@
 """The command crowdperf: its words become those of cm, and what it does not know is refused with what it knows."""
 
+import json
 import re
 from pathlib import Path
 
@@ -18,6 +19,9 @@ RUN = ["run", "script", "--tags=run,mlperf,inference"]
         ("run", RUN),
         ("run --model=resnet50 -v", [*RUN, "--model=resnet50", "-v"]),
         ("run get,cuda --out=json", ["run", "script", "--tags=get,cuda", "--out=json"]),
+        ("run --quiet get,cuda", ["run", "script", "--tags=get,cuda", "--quiet"]),
+        ("check --rehearsal tree", ["run", "script", "--tags=check,mlperf,submission", "--submission_dir=tree",
+                                    "--rehearsal"]),
         ("run @inputs.yaml", [*RUN, "@inputs.yaml"]),
         ("plan --model=bert-99", ["plan", "script", "--tags=run,mlperf,inference", "--model=bert-99"]),
         ("show", ["run", "script", "--tags=show,mlperf,results"]),
@@ -41,6 +45,10 @@ def test_a_verb_is_a_command_of_cm(line: str, expected: list[str]) -> None:
         ("rnu", "unknown verb 'rnu'. Did you mean run? Known: run, plan, show"),
         ("doctor now", "crowdperf doctor accepts options only, found now"),
         ("check a b", "crowdperf check accepts one word, for --submission_dir, found a b"),
+        ("run --model resnet50", "an input and its value are one word: --model=resnet50, found --model resnet50"),
+        ("run -m x.gguf -p 512", "an input and its value are one word: --m=x.gguf, found -m x.gguf"),
+        ("check tree --version v6.1", "an input and its value are one word: --version=v6.1"),
+        ("run model=resnet50", "inputs begin with two dashes: --model=resnet50, found model=resnet50"),
     ],
 )
 def test_what_is_not_known_is_refused_before_anything_is_written(
@@ -58,6 +66,15 @@ def test_help_that_cannot_be_written_is_a_failure(
     monkeypatch.setattr(command, "write_output", lambda text: "the disk is full")
     assert command.main(["--help"]) == 1
     assert capsys.readouterr().err == "crowdperf: the disk is full\n"
+
+
+def test_a_refusal_is_one_object_where_json_is_wanted(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["doctor", "now", "--out=json"]) == 1
+    answer = json.loads(capsys.readouterr().out)
+    assert answer == {
+        "return": 1,
+        "error": "crowdperf doctor accepts options only, found now\n  hint: crowdperf --help",
+    }
 
 
 def test_help_lists_every_verb(capsys: pytest.CaptureFixture[str]) -> None:

@@ -81,6 +81,13 @@ def test_tags_without_quotes_are_answered_with_the_line_that_works(words: tuple[
     assert caught.value.hint == "cm run script --tags=get,python3,_custom --quiet"
 
 
+def test_values_without_an_equals_sign_are_not_taken_for_tags() -> None:
+    i = {"action": "run", "tags": "get,python3", "artifact": "a", "artifacts": ("b",), "name": True, "out": "con"}
+    with pytest.raises(RequestError, match="found next to --tags: a b") as caught:
+        parse_query_input(i)
+    assert caught.value.hint == "an input and its value are one word: --INPUT=VALUE"
+
+
 def test_a_comment_that_a_shell_handed_over_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     def never(_: object) -> dict[str, Any]:
         raise AssertionError("carried out")

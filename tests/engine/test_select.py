@@ -135,6 +135,12 @@ def test_an_unknown_name_is_refused_with_its_look_alikes(index: RecipeIndex) -> 
     assert caught.value.hint == "the nearest are: get-python3"
 
 
+def test_a_value_without_an_equals_sign_is_told_how_to_write_it(index: RecipeIndex) -> None:
+    with pytest.raises(NotFound) as caught:  # --tags=get,python3 --model resnet50
+        candidates(parse_query("get,python3"), "resnet50", index)
+    assert caught.value.hint == "if it is the value of an input, both are one word: --INPUT=resnet50"
+
+
 def test_an_unknown_name_that_resembles_none_says_how_to_list_them(index: RecipeIndex) -> None:
     with pytest.raises(NotFound) as caught:
         candidates(parse_query(""), "zzzzzz", index)

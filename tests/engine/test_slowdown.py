@@ -127,6 +127,12 @@ def test_a_worse_median_within_the_spread_is_not_called_no_slowdown() -> None:
     )
 
 
+def test_a_reason_that_another_one_contains_is_not_repeated() -> None:
+    row = judge("one", "speed", [quantities([100.0])] * 2, 5.0)._replace(state="unknown", reason="short (A)")
+    rows = [row, row._replace(reason="too slow (A), short (A)"), row._replace(reason="INVALID (B)")]
+    assert "cannot be judged: too slow (A), short (A), INVALID (B). To get" in slowdown_text.headline(rows, 5.0)
+
+
 def test_what_cannot_be_proven_is_measured_again_with_twice_the_repeats() -> None:
     before, after = [100.0, 140, 60, 120, 80, 100], [57.0, 85, 56, 66, 43, 99]
     rows = [judged(before, after)]

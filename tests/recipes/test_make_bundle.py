@@ -24,7 +24,7 @@ def test_the_run_is_given_in_words_of_crowdperf_or_cm(text: str, words: list[str
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "does not run a recipe"), ("plan", "does not run a recipe"),
+        ("", "--for is missing"), (" ", "--for is missing"), ("plan", "does not run a recipe"),
         ("rum", "unknown verb 'rum'"), ("run 'x", "No closing quotation"),
     ],
 )  # fmt: skip
@@ -51,6 +51,6 @@ def test_a_run_that_is_not_in_the_cache_is_named_with_its_command(hook_input: An
     assert answer["return"] == 1
     assert answer["error"] == (
         "the cache has no get-dataset-digits of this run yet\n"
-        "hint: cm run script --tags=run,mlperf,inference, then make the bundle"
+        "hint: cm run script --tags=run,mlperf,inference   # then make the bundle"
     )
     assert not (tmp_path / "it.pyz").exists()

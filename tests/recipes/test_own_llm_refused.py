@@ -165,5 +165,6 @@ def test_it_is_refused_before_anything_is_installed(case: str, home: Home, tmp_p
         except RecipeError as failed:
             error = f"{failed}\nhint: {failed.hint}"
     assert said in error, error
+    assert error.count("hint: ") == 1, error
     assert not list(home.store_path.glob("*/_cm.json"))
     assert set(tmp_path.iterdir()) == before

@@ -160,6 +160,12 @@ def split_artifact(i: Mapping[str, Any]) -> tuple[list[str], str]:
     _, comma, uid = artifact.partition(",")
     has_tags = bool(comma) and " " not in artifact and re.fullmatch("[0-9a-f]{16}", uid) is None
     if (plain or has_tags) and i.get("out"):  # cmind hands in both words of cm cp and cm mv
+        if words:
+            found = " ".join([artifact, *plain])
+            raise RequestError(
+                f"a recipe has one name, found next to --tags: {found}",
+                hint="an input and its value are one word: --INPUT=VALUE",
+            )
         joined = ",".join([*words, *artifact.replace(" ", ",").split(","), *plain])
         asked = {**i, "tags": joined, "artifact": "", "artifacts": ()}
         raise RequestError(

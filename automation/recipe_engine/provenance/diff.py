@@ -57,7 +57,10 @@ def diff_action(i: Mapping[str, Any]) -> dict[str, Any]:
     """
     words = [str(word) for word in (i.get("artifact"), *further_words(i)) if word]
     if len(words) != 2:
-        raise RequestError(f"two results are compared, found {len(words)}", hint="cm diff script FOLDER FOLDER")
+        raise RequestError(
+            f"two results are compared, found {len(words)}",
+            hint="cm diff script FOLDER FOLDER, and options as --NAME=VALUE",
+        )
     if i.get("max_slowdown") is not None:
         return _slowdown(i, words)
     if unused := [name for name in REPORTS if i.get(name)]:

@@ -20,7 +20,8 @@ def headline(rows: Sequence[Judged], allowed_percent: float) -> str:
         return f"B is worse than A by more than {allowed_percent:g} %: {_by_result(worse)}"
     if unknown:
         reasons = dict.fromkeys(row.reason for row in rows if row.state == "unknown")
-        why = f"{counted(unknown, 'metric')} of {len(rows)} cannot be judged: {', '.join(reasons)}"
+        apart = [one for one in reasons if not any(one in other for other in reasons if other != one)]
+        why = f"{counted(unknown, 'metric')} of {len(rows)} cannot be judged: {', '.join(apart)}"
         return f"{why}. To get a verdict, make both sides with {_next_step(rows, allowed_percent)}"
     count = counted(len(rows), "metric")
     within = sum(row.chance is not None and (row.worse_percent or 0.0) > allowed_percent for row in rows)

@@ -8,6 +8,7 @@ what is known of all registered recipes without reading their files: enough to s
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -319,7 +320,7 @@ def candidates(query: TagQuery, alias: str, index: RecipeIndex) -> tuple[IndexEn
     if alias:
         called = named(alias, index)
         if not called:
-            raise _no_such_name(alias, index)
+            raise _no_such_name(alias, index, is_with_tags=bool(query.all_of))
         found = tuple(entry for entry in called if entry.has_tags(query.all_of, query.none_of))
         if not found:
             raise _other_tags(query, called)
@@ -389,7 +390,7 @@ def nearest_to_asker(found: tuple[IndexEntry, ...], asker: Path | None) -> tuple
     return own if own and own[0].sort <= found[0].sort else found
 
 
-def _no_such_name(alias: str, index: RecipeIndex) -> NotFound:
+def _no_such_name(alias: str, index: RecipeIndex, *, is_with_tags: bool) -> NotFound:
     repo, _, name = alias.rpartition(":")
     elsewhere = index.by_name(name) if repo else ()
     if elsewhere:
@@ -399,7 +400,9 @@ def _no_such_name(alias: str, index: RecipeIndex) -> NotFound:
         )
     return _unreadable([name], index) or NotFound(
         "\n".join([f"no recipe is called '{name}'", *_broken_lines(index)]),
-        hint=nearest_hint(name, [entry.alias for entry in index.entries], otherwise="cm find script lists all recipes"),
+        hint=f"if it is the value of an input, both are one word: --INPUT={shlex.quote(name)}"
+        if is_with_tags
+        else nearest_hint(name, [entry.alias for entry in index.entries], otherwise="cm find script lists all recipes"),
     )
 
 

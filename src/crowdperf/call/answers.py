@@ -12,6 +12,7 @@ def runs_to_its_end(_: dict[str, Any]) -> Answer:
 
 
 def failure(error: object, hint: str = "", code: int = 1) -> Answer:
-    """Return CM's answer with the text of an error and below it a line that helps, "hint: ..."; code: of the process,
-    above 0."""
-    return {"return": code, "error": f"{error}\n{hint}" if hint else str(error)}
+    """Return CM's answer with the text of an error and below it a line that helps, "hint: ...", unless the error ends
+    with its own; code: of the process, above 0."""
+    text = str(error)
+    return {"return": code, "error": f"{text}\n{hint}" if hint and "\nhint: " not in text else text}

@@ -10,12 +10,15 @@ Directory Specification (0.8): $XDG_DATA_HOME/crowdperf and $XDG_CACHE_HOME/crow
 import difflib
 import hashlib
 import importlib.metadata
+import json
 import os
+import re
 import shlex
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from crowdperf.call.cm_home import END_AT_CTRL_C, LEAVE_WORKING_FOLDER, make_index, register
@@ -81,7 +84,7 @@ crowdperf VERB ...
 
 {rows}
 
-crowdperf VERB --help lists the options of a verb, -v prints the cm command that it runs."""
+crowdperf VERB --help lists the options of a verb, crowdperf VERB -v prints the cm command that it runs."""
 
 
 def words_of_cm(words: Sequence[str]) -> list[str]:
@@ -95,6 +98,8 @@ def words_of_cm(words: Sequence[str]) -> list[str]:
     if verb.takes == "*":
         return [*verb.words, *rest]
     plain = [word for word in rest if not word.startswith(("-", "@"))]
+    if verb.takes == "tags" or len(plain) > 1:
+        _refuse_separate_values(rest, plain)
     options = [word for word in rest if word not in plain]
     if not plain:
         return [*verb.words, *options]
@@ -104,6 +109,21 @@ def words_of_cm(words: Sequence[str]) -> list[str]:
     if verb.takes == "tags":
         return [*verb.words[:2], f"--tags={plain[0]}", *options]
     return [*verb.words, f"--{verb.takes}={plain[0]}", *options]
+
+
+FLAGS = {"-v", "-q", "--quiet", "--silent"}
+"""Options without a value that may stand before the tags of a recipe."""
+
+
+def _refuse_separate_values(rest: Sequence[str], plain: Sequence[str]) -> None:
+    """Raise CommandError for `--model resnet50` and `model=resnet50`, which other programs accept."""
+    for option, value in pairwise(rest):
+        if value in plain and option.startswith("-") and "=" not in option and option not in FLAGS:
+            one = shlex.quote(f"--{option.lstrip('-')}={value}")
+            raise CommandError(f"an input and its value are one word: {one}, found {option} {shlex.quote(value)}")
+    for word in plain:
+        if re.match(r"\w+=", word):
+            raise CommandError(f"inputs begin with two dashes: {shlex.quote(f'--{word}')}, found {shlex.quote(word)}")
 
 
 def repository(data: Path) -> Path:
@@ -154,6 +174,14 @@ def environment(env: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in wanted.items() if not env.get(name)}
 
 
+def _refused(words: Sequence[str], why: str) -> int:
+    """Show why nothing was run, with `--out=json` as CM's answer, too. Returns the exit code."""
+    if "--out=json" in words:
+        print(json.dumps({"return": 1, "error": why}, indent=2))
+    print(f"crowdperf: {why}", file=sys.stderr)
+    return 1
+
+
 def main(words: Sequence[str] | None = None) -> int:
     """Replace this process by the CM command. Returns 0 after help and 1 for an invalid command line."""
     asked = list(sys.argv[1:] if words is None else words)
@@ -168,11 +196,9 @@ def main(words: Sequence[str] | None = None) -> int:
         home = Path(os.environ["CM_REPOS"])
         register(home, repository(home.parent if "CM_REPOS" in added else home))
     except CommandError as error:
-        print(f"crowdperf: {error}\n  hint: crowdperf --help", file=sys.stderr)
-        return 1
+        return _refused(asked, f"{error}\n  hint: crowdperf --help")
     except OSError as error:
-        print(f"crowdperf: cannot set up its home: {error}\n  hint: CM_REPOS=FOLDER chooses another", file=sys.stderr)
-        return 1
+        return _refused(asked, f"cannot set up its home: {error}\n  hint: CM_REPOS=FOLDER chooses another")
     if asked[0] != "cm" and "-v" in asked:
         print(f"{COMMAND} {shlex.join(line)}", file=sys.stderr)
     cm = [
