@@ -93,7 +93,19 @@ def _make(command: Sequence[str], folder: Path, package_manager: str, lock: int)
     version = _python_version(python)
     if not version:
         raise VenvError(f'{python} was made but does not run\nhint: cm run script "get python3" --path=FOLDER')
+    _quote_path(folder)
     return version
+
+
+def _quote_path(folder: Path) -> None:
+    """Writes the path of an environment into bin/activate as a shell reads it.
+
+    Python 3.11.7 puts it between double quotes as it is; releases with the fix of CVE-2024-9287 quote it themselves.
+    """
+    activate = folder / "bin" / "activate"
+    if activate.is_file():
+        text = activate.read_text(encoding="utf-8")
+        activate.write_text(text.replace(f'VIRTUAL_ENV="{folder}"', f"VIRTUAL_ENV={shlex.quote(str(folder))}"), "utf-8")
 
 
 def _add_pip(command: Sequence[str], folder: Path, tried: list[str], lock: int) -> bool:

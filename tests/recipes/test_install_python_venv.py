@@ -92,6 +92,16 @@ def test_an_environment_is_made_in_place_of_a_half_made_one_activated_and_declar
     subprocess.run([folder / "bin" / "python3", "-I", "-m", "pip", "--version"], check=True, capture_output=True)
 
 
+def test_an_environment_in_a_folder_with_characters_of_a_shell_is_activated_as_it_is_named(tmp_path: Path) -> None:
+    folder = tmp_path / """it's "5" $(echo hers) `id` $HOME \\ é""" / "env"
+    environment.make(Path(sys.executable), folder, "apt")
+    activate = shlex.quote(str(folder / "bin" / "activate"))
+    for shell in ("bash", "sh"):
+        lines = f'set -eu; . {activate}; printf "%s\\n" "$VIRTUAL_ENV"; command -v pip'
+        shown = subprocess.run([shell, "-c", lines], capture_output=True, text=True, check=False)
+        assert (shown.stdout.splitlines(), shown.stderr) == ([str(folder), str(folder / "bin" / "pip")], "")
+
+
 def test_without_a_wheel_of_pip_the_pip_of_another_python_installs_one(
     tmp_path: Path, fake_tool: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
