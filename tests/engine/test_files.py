@@ -235,7 +235,7 @@ def test_a_child_process_that_needs_the_lock_of_its_parent_is_a_cycle(lock_path:
 def test_the_note_of_the_holder_tells_the_command_without_secrets(
     lock_path: Path, monkeypatch: pytest.MonkeyPatch, argument: str, is_told: bool
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["cm", "run", "script", argument])
+    monkeypatch.setattr(sys, "orig_argv", ["python3", "/bin/cm", "run", "script", argument])
     with locks.lock(lock_path, "x of https://me:s3cret@host/x"):
         assert "s3cret" not in lock_path.read_text()
         note = json.loads(lock_path.read_text())
@@ -263,3 +263,22 @@ def test_a_file_where_a_folder_is_needed_is_named_with_a_way_out(tmp_path: Path,
         (tmp_path / name).mkdir()
     error = files.store_error(caught.value)
     assert str(tmp_path / name) in str(error) and "CROWDPERF_CACHE" in str(error.hint)
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (
+            ["/env/bin/python", "-c", "import sys\nfrom cmind.cli import run\nrun()", "run", "script", "--tags=a"],
+            "cm run script --tags=a",
+        ),
+        (["/env/bin/python", "/env/bin/cm", "run", "script", "--api_token=x"], "cm run script"),
+        (["python3", "-c", "import time\ntime.sleep(1)", "word"], "python3 -c ... word"),
+        (["python3", "-u", "-c", "import time", "word"], "python3 -u -c ... word"),
+        (["python3", "-c"], "python3 -c"),
+        (["/usr/bin/make", "all"], "/usr/bin/make all"),
+        ([], ""),
+    ],
+)
+def test_the_command_of_a_holder_is_shown_as_a_person_types_it(words: list[str], shown: str) -> None:
+    assert locks.command_text(words) == shown

@@ -16,7 +16,7 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -210,7 +210,7 @@ def _note_holder(handle: int, what: str) -> None:
         "host": machine_name(),
         "user": user_name(os.getuid()),
         "what": hidden_text(what),
-        "command": hidden_text(" ".join(word for word in sys.argv if not holds_secret("", [word]))),
+        "command": command_text(sys.orig_argv),
         "since": utc_text(),
     }
     if os.fstat(handle).st_size:  # ext4 writes a file that was emptied to the disk when it is closed, which takes ms
@@ -247,11 +247,19 @@ def _process_text(pid: str) -> str:
     with open("/proc/stat", encoding="ascii") as file:
         boot_s = next(int(line.split()[1]) for line in file if line.startswith("btime"))
     words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")[:-1]
-    if os.path.basename(words[1]) == "cm":  # behind its Python
-        words = ["cm", *words[2:]]
     since = utc_text(boot_s + ticks / os.sysconf("SC_CLK_TCK"))
-    command = hidden_text(" ".join(word for word in words if not holds_secret("", [word])))
-    return f"process {pid} since {since}: {command}"
+    return f"process {pid} since {since}: {command_text(words)}"
+
+
+def command_text(words: Sequence[str]) -> str:
+    """A command line without secrets: ``cm`` for a Python that runs CM, and no code of other programs. Pure."""
+    at = next((n for n, word in enumerate(words) if n and (word == "-c" or not word.startswith("-"))), 0)
+    rest = words[at + 1 :]
+    if at and words[at] == "-c" and rest:
+        words = ["cm", *rest[1:]] if "cmind" in rest[0] else [*words[: at + 1], "...", *rest[1:]]
+    elif at and os.path.basename(words[at]) == "cm":
+        words = ["cm", *rest]
+    return hidden_text(" ".join(word for word in words if not holds_secret("", [word])))
 
 
 def _release(handle: int, path: Path) -> None:
