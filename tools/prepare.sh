@@ -100,13 +100,16 @@ create_environment() {
 
 # say_hint TEXT: prints what to try after a failure: to free space where that is what lacks, else TEXT.
 say_hint() {
-  local free_mb
-  free_mb="$(df -Pk "$CHECKOUT" 2>/dev/null | awk 'NR == 2 { print int($4 * 1.024 / 1000) }')" || free_mb=""
-  if [ "${free_mb:-100}" -lt 100 ]; then
-    say "  hint: only $free_mb MB are free for $CHECKOUT (df -h shows where there is more); then the same line again"
-  else
-    say "  hint: $1"
-  fi
+  local place free_mb
+  for place in "$CHECKOUT" "${TMPDIR:-/tmp}"; do
+    free_mb="$(df -Pk "$place" 2>/dev/null | awk 'NR == 2 { print int($4 * 1.024 / 1000) }')" || free_mb=""
+    if [ "${free_mb:-100}" -lt 100 ]; then
+      if [ "$place" != "$CHECKOUT" ]; then place="temporary files in $place, set TMPDIR to another folder"; fi
+      say "  hint: only $free_mb MB are free for $place (df -h shows where there is more); then the same line again"
+      return 0
+    fi
+  done
+  say "  hint: $1"
 }
 
 # prepare_environment FOLDER REQUIREMENTS [IMPORTS]: the environment holds what the file asks for; done once per version of

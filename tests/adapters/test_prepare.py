@@ -204,6 +204,14 @@ def test_where_the_disk_is_full_the_hint_says_so(shell: Shell, checkout: Path) -
         assert shell(f"{answer} {free}; say_hint 'something else'").stderr == "  hint: something else\n"
 
 
+def test_where_the_temporary_folder_is_full_the_hint_says_so(shell: Shell, checkout: Path) -> None:
+    lines = """free() { if [ "$1" = "$CHECKOUT" ]; then echo 292969; else echo 0; fi; }
+df() { printf 'Filesystem\\n/dev/a 9 9 %s 9%% /\\n' "$(free "$2")"; }"""
+    told = shell(f"{lines}; say_hint 'something else'", TMPDIR="/some where").stderr
+    assert told.startswith("  hint: only 0 MB are free for temporary files in /some where, set TMPDIR to ")
+    assert "temporary files in /tmp," in shell(f"unset TMPDIR; {lines}; say_hint 'something else'").stderr
+
+
 def test_a_python_that_is_too_old_is_passed_over(shell: Shell, tmp_path: Path) -> None:
     old = tmp_path / "old"
     old.mkdir()
