@@ -24,6 +24,8 @@ from . import index_access, requirement
 ASK_TIMEOUT_S = 120
 INSTALL_TIMEOUT_S = 3 * 3600  # torch and its companions are several GB
 BREAK_OPTION = "--break-system-packages"
+LITTLE_SPACE_MB = 100
+"""Below it, a pip that failed probably found no space: onnxruntime alone has 28 MB, and twice that when unpacked."""
 HASHES_NAME = ".pip-hashes.json"
 """In a virtual environment: what pip said of the archives that it installed; pip itself forgets it."""
 REPORT_SINCE = "22.2"
@@ -312,8 +314,21 @@ def _run_pip(command: list[str], told: list[str], asked: requirement.Requirement
         raise PipError(
             f"pip could not install {asked.for_pip} into {command[0]} (exit code "
             f"{done.returncode}, its output is above and in the log). The command was: {shown}\n"
-            "hint: check the name, the version and the network. --index_url or --find_links choose another source"
+            f"hint: {_way_out(Path(command[0]).parent)}"
         )
+
+
+def _way_out(environment: Path) -> str:
+    """What to try after a pip that failed: more space, where little is left for what it writes, else another source."""
+    places = (
+        (environment, "", "free some (df -h), or move the cache: export CROWDPERF_CACHE=/big/disk/cache"),
+        (Path(tempfile.gettempdir()), "temporary files in ", "free some, or export TMPDIR=/another/folder"),
+    )
+    for place, words, way_out in places:
+        free_mb = shutil.disk_usage(place).free // 1_000_000
+        if free_mb < LITTLE_SPACE_MB:
+            return f"only {free_mb} MB are left for {words}{place}: {way_out}"
+    return "check the name, the version and the network. --index_url or --find_links choose another source"
 
 
 # Not crowdperf.kit.file_locks: a base recipe depends on no library of MLPerf, and a file in /tmp must not be a link.

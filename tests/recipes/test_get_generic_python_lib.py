@@ -11,6 +11,7 @@ import sys
 import time
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pip
@@ -446,6 +447,18 @@ def test_a_package_nobody_has_is_an_error_with_the_command(hook_input: Any, pyth
     assert "nosuchthing" in answer["error"]
     assert "pip install" in answer["error"]
     assert "hint:" in answer["error"]
+
+
+@pytest.mark.parametrize(("full", "named"), [("env", "for {}/env/bin: "), ("temporary", "for temporary files in {}/t")])
+def test_where_little_space_is_left_the_hint_names_the_folder_that_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: str, named: str
+) -> None:
+    monkeypatch.setattr(pip_tool.tempfile, "gettempdir", lambda: str(tmp_path / "temporary"))
+    free = {tmp_path / "env" / "bin": 10**9, tmp_path / "temporary": 10**9}
+    free |= {place: 3_900_000 for place in free if full in place.parts}
+    monkeypatch.setattr(pip_tool.shutil, "disk_usage", lambda place: SimpleNamespace(free=free[place]))
+    assert named.format(tmp_path) in pip_tool._way_out(tmp_path / "env" / "bin")
+    assert "only 3 MB are left" in pip_tool._way_out(tmp_path / "env" / "bin")
 
 
 def test_a_silent_call_shows_what_pip_writes_only_when_it_fails(
