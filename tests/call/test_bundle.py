@@ -4,6 +4,7 @@ tests/e2e/test_first_result.py."""
 import hashlib
 import json
 import os
+import shlex
 import subprocess
 import sys
 import zipfile
@@ -137,15 +138,26 @@ def test_a_manifest_with_such_a_name_unpacks_nothing(made: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "change",
-    [{"format": 2}, {"files": []}, {"files": {"a": {}}}, {"machine": {}}, {"command": None}],
+    ("change", "words"),
+    [
+        ({"format": 2}, "bundle format 2, known is 1"),
+        *(({key: value}, "its manifest cannot be read")
+          for key, value in (("files", []), ("files", {"a": {}}), ("machine", {}), ("command", None))),
+    ],
     ids=["format", "list", "no hash", "no machine", "no command"],
-)
-def test_a_manifest_of_another_form_is_refused(made: Path, change: dict[str, Any]) -> None:
+)  # fmt: skip
+def test_a_manifest_of_another_form_is_refused(made: Path, change: dict[str, Any], words: str) -> None:
     done = started(changed(made, lambda manifest: manifest.update(change)))
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
-    assert "bundle format 2, known is 1" in done.stderr or "its manifest cannot be read" in done.stderr
+    assert words in done.stderr
+
+
+def test_packages_that_pip_cannot_fetch_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = subprocess.CompletedProcess([], 3, stderr="ERROR: no such package\n")
+    monkeypatch.setattr(bundle.subprocess, "run", lambda *_, **__: failed)
+    with pytest.raises(BundleError, match=r"\(exit code 3\): ERROR: no such package\n"):
+        bundle.fetch_wheels([{"numpy": "==2.0"}], tmp_path / "wheels")
 
 
 HERE = {"system": "Linux", "machine": "x86_64", "python": "CPython 3.11"}
@@ -191,6 +203,7 @@ def test_entries_are_unpacked_with_the_path_of_the_new_cache(
     assert json.loads((entry / "entry.json").read_text())["state_sha256"] == hashlib.sha256(state).hexdigest()
     assert (entry / "data.bin").read_bytes() == DATA
     assert os.access(folder / "repository/script/get-numbers/run.sh", os.X_OK)
+    assert bundle_program.settings(folder)["CROWDPERF_CM"] == shlex.quote(f"{folder}/cm")
     unpacked(made, folder)  # once more: all is there and as it was
     (folder / "repository/cmr.yaml").write_text("alias: other\n")
     with pytest.raises(BundleError, match=r"1 files in .* were changed:\n  repository/cmr.yaml has the SHA-256 \w{64}"):

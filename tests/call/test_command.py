@@ -1,6 +1,7 @@
 """The command crowdperf: its words become those of cm, and what it does not know is refused with what it knows."""
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -110,6 +111,20 @@ def test_state_is_in_cms_home_or_in_xdg_folders(given: dict[str, str], expected:
     found = {"CROWDPERF_VERBS": "", **given, **command.environment(given)}
     own = {"CROWDPERF_CM": "crowdperf cm", "CROWDPERF_VERBS": command.printed_verbs()}
     assert found == {**given, **own, **expected}
+
+
+def test_cm_is_started_in_the_home_that_was_set_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("CM_REPOS", "CROWDPERF_CACHE", "XDG_DATA_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(command.os, "environ", {**os.environ, "HOME": str(tmp_path)})
+    started: list[list[str]] = []
+    monkeypatch.setattr(command.os, "execv", lambda program, words: started.append(words))
+    monkeypatch.setattr(command, "make_index", lambda home: None)
+    command.main(["cache"])
+    assert started[0][3:] == ["show", "cache"] and "cmind.cli" in started[0][2]
+    home = tmp_path / ".local/share/crowdperf/cm"
+    assert command.os.environ["CM_REPOS"] == str(home)
+    assert json.loads((home / "repos.json").read_text()) == [str(ROOT)]
 
 
 def test_the_repository_of_a_checkout_is_the_checkout(tmp_path: Path) -> None:

@@ -128,9 +128,10 @@ def test_the_block_begins_when_the_process_has_started(served: tuple[Stub, str])
 def test_a_server_without_such_a_page_is_asked_once(why: str, rounds: int, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     server = SimpleNamespace(sample=lambda: (asked.append(why), (None, why))[1], configuration=dict)
-    monkeypatch.setattr("crowdperf.call.server_metrics.INTERVAL_S", 0.0)
+    waits_s: list[float] = []
+    monkeypatch.setattr("crowdperf.call.server_metrics.time.sleep", waits_s.append)
     assert list(answers(server)) == [{"absent": why, "configuration": {}}]
-    assert len(asked) == rounds
+    assert (len(asked), len(waits_s)) == (rounds, rounds - 1)
 
 
 def test_a_server_that_hangs_or_is_gone_disturbs_nothing(served: tuple[Stub, str]) -> None:
