@@ -560,7 +560,7 @@ def test_ignore_script_error_keeps_what_the_failing_script_had_written(home: Tem
 @pytest.mark.parametrize("outdir", ["", "out/here"])
 def test_an_uncached_recipe_leaves_only_what_its_script_made(home: TemporaryHome, outdir: str) -> None:
     customize = "def postprocess(i):\n    open('from-hook', 'w').close()\n    return {'return': 0}\n"
-    run_sh = "touch result scratch.txt; echo A=1 > tmp-run-env.out; echo {} > tmp-run-state.json; echo 1 > tmp-ver.out"
+    run_sh = "ls >result; touch scratch.txt; echo A=1 >tmp-run-env.out\necho {} >tmp-run-state.json; echo >tmp-ver.out"
     meta = {"clean_files": ["scratch.txt", "../keep", "result-folder"]}
     home.recipe("get-x", meta, customize=customize, run_sh=run_sh)
     place = home.work / outdir
@@ -572,6 +572,8 @@ def test_an_uncached_recipe_leaves_only_what_its_script_made(home: TemporaryHome
     assert (place.parent / "keep").exists()
     home.run("get,x", dirty=True, **inputs)
     assert {"tmp-run.sh", "tmp-state.json", "scratch.txt"} <= {path.name for path in place.iterdir()}
+    home.run("get,x", **inputs)
+    assert {"tmp-ver.out", "scratch.txt"}.isdisjoint((place / "result").read_text().split()), "of the run before"
 
 
 def test_a_skip_after_a_script_of_the_hook_leaves_no_scratch_files(home: TemporaryHome) -> None:

@@ -200,6 +200,15 @@ def test_a_new_file_is_locked_although_somebody_looks_at_it_for_a_while(lock_pat
     os.close(ours)
 
 
+def test_a_child_that_lives_on_keeps_no_folder_locked(tmp_path: Path) -> None:
+    with locks.lock_folder(tmp_path):
+        child = subprocess.Popen(["sleep", "600"], pass_fds=locks.held_descriptors())
+    with files.folder_lock_if_free(tmp_path) as is_free:
+        assert is_free
+    child.kill()
+    child.wait()
+
+
 def test_a_lock_that_is_free_leaves_no_file(lock_path: Path) -> None:
     with locks.lock(lock_path, "x"):
         assert lock_path.exists()

@@ -154,6 +154,11 @@ def test_a_weak_value_is_hidden_where_that_does_no_harm(value: str, shown: str, 
         assert stored({"other": value}) == {"other": kept}
 
 
+def test_blanks_around_a_secret_are_no_part_of_it() -> None:
+    with known_from({"MY_TOKEN": " s3cr3t-1\t"}):
+        assert hidden_text("it is s3cr3t-1.") == f"it is {MASK}."
+
+
 def test_a_line_of_a_long_secret_and_the_path_of_credentials() -> None:
     with known_from({"SSH_PRIVATE_KEY": "head-of-the-key\nline-two-of-it", "GOOGLE_CREDENTIALS": "/home/me/key.json"}):
         assert hidden_text("is line-two-of-it in /home/me/key.json") == f"is {MASK} in /home/me/key.json"

@@ -178,10 +178,13 @@ def test_a_secret_reaches_the_script_but_no_file_and_no_output(
     echo "the token is $CM_GH_TOKEN."
     printf %s "${CM_GH_TOKEN:0:9}"; sleep 0.2; echo "${CM_GH_TOKEN:9}"
     echo "again $CM_GH_TOKEN" >&2
+    echo "CM_NEW=$CM_GH_TOKEN" >tmp-run-env.out
+    echo "{\\"new\\": \\"$CM_GH_TOKEN\\"}" >tmp-run-state.json
     """
     secret = "ghp_0123456789abcdef"
     request = call(tmp_path, script, {"CM_GH_TOKEN": secret, "CM_OTHER": "x"})
-    shell.run_script(request)
+    env, state = shell.run_script(request)
+    assert env["CM_NEW"] == state["new"] == secret
     expected = subprocess.run(["sha256sum"], input=secret, capture_output=True, text=True).stdout.split()[0]
     assert (request.folder / "digest").read_text().strip() == expected
     shown = "".join(capfd.readouterr())

@@ -99,7 +99,7 @@ def test_a_token_is_found_by_its_shape_wherever_it_stands(secret: str, kind: Kin
 
 @pytest.mark.parametrize(("text", "secret", "kind"), IN_CONTEXT, ids=[text[:30] for text, _, _ in IN_CONTEXT])
 def test_what_is_private_is_found_by_its_place(text: str, secret: str, kind: Kind) -> None:
-    (leak,) = find_leaks(text, ANNA)
+    (leak,) = find_leaks(f"{text}\n{'and so on ' * 12}", ANNA)
     assert leak.kind is kind
     assert secret not in leak.excerpt
     assert secret not in privacy.masked(text, ANNA)
