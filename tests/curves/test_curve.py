@@ -15,6 +15,7 @@ from stub_openai import MODEL, running_stub
 from crowdperf.curves import point as point_module
 from crowdperf.curves import request as request_module
 from crowdperf.curves.curve import Client, CurvePoint, CurveRun, curve_points
+from crowdperf.curves.declaration import FORM
 from crowdperf.curves.point import Maker, PointError
 from crowdperf.curves.request import read_request
 from crowdperf.endpoints.clientfiles import Accuracy, Score, read_run
@@ -72,10 +73,13 @@ def test_a_curve_is_made_stopped_and_resumed(tmp_path: Path, url: str, monkeypat
     assert first == [True, False]
     assert [point.id for point in read_plan(SweepFolder(run.folder)).points] == [point.folder.id for point in points]
     before = calls.read_text().splitlines()
+    own = f"{(run.folder / FORM).read_text()}# filled in\n"
+    (run.folder / FORM).write_text(own)
 
     states = run.make(LocalExecutor(), Conduct(at_once=1))
     assert list(states.values()) == [State.DONE] * 2, said
     assert "2 points: 1 kept, 1 to run, 0 left as they are" in said
+    assert (run.folder / FORM).read_text() == own, "what the user wrote"
     later = calls.read_text().splitlines()[len(before) :]
     assert {line.split()[0] for line in later} == {"gpt-oss-120b_r4"}
 
@@ -178,6 +182,16 @@ def test_what_makes_a_point_invalid(measured: Callable[..., list[str]]) -> None:
     assert "an incomplete run" in measured(state="interrupted")[0]
     assert any("samples failed, more than 1%" in one for one in measured(failed=3))
     assert any(one.startswith("events differ: duration_ns") for one in measured(duration_ns=10**9))
+
+
+def test_a_run_that_sends_all_at_once_says_nothing_of_latencies(tmp_path: Path, url: str) -> None:
+    made = maker(tmp_path, url)
+    ended = made._run()
+    for concurrency in (made.inputs.concurrency, 0):
+        inputs = replace(made.inputs, concurrency=concurrency)
+        outcome = point_module.outcome_of(inputs, *made._recorded("run"), ended)
+        found = {name for name in ("steady_s", "tps_per_user", "ttft_p90_ms") if outcome[name] is not None}
+        assert found == ({"steady_s", "tps_per_user", "ttft_p90_ms"} if concurrency else set())
 
 
 def test_a_point_with_an_accuracy_run_needs_its_complete_result(measured: Callable[..., list[str]]) -> None:

@@ -79,6 +79,14 @@ def test_what_cannot_be_carried_out_is_refused(tmp_path: Path, env: dict[str, st
     assert words in str(caught.value)
 
 
+def test_a_link_to_the_home_folder_is_never_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "link").symlink_to("home")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    with pytest.raises(RequestError, match="would replace a folder"):
+        request(tmp_path, CM_MLPERF_INFERENCE_SUBMISSION_DIR=str(tmp_path / "link"))
+
+
 def test_a_division_that_cannot_be_measured_here_is_refused_with_the_reason() -> None:
     (told,) = input_values("generate-submission", {}, division="network").problems()
     assert told.startswith("--division=network: its runs require a system under test behind a network (LoadGen's QDL)")

@@ -2,6 +2,7 @@
 
 import contextlib
 import random
+import re
 
 import pytest
 
@@ -78,7 +79,7 @@ def test_the_last_key_changes_fastest_and_repeats_follow_each_other() -> None:
         ("1", "3", 1), ("1", "3", 2), ("1", "4", 1), ("1", "4", 2),
         ("2", "3", 1), ("2", "3", 2), ("2", "4", 1), ("2", "4", 2),
     ]  # fmt: skip
-    assert found[1].id == f"{found[0].id}-r2"
+    assert re.fullmatch(r"1-3-[0-9a-f]{8}", found[0].id) and found[1].id == f"{found[0].id}-r2"
     assert run_order(found) == [one.id for one in (*found[::2], *found[1::2])], "each round runs every point once"
 
 
@@ -100,7 +101,8 @@ override_v: {adr: {a: {x: 9}, b: null}, scenario: null}
 
 def test_placeholders_take_values_with_their_type_and_braces_are_doubled() -> None:
     text = """
-base: {threads: "{n}", instances: "{n}", device: "{{x}}-{n}", scenario: "{both}", both: [A, B], model: "{no}", no: null}
+base: {threads: "{n}", instances: "{n}", device: "{{x}}-{ n }", scenario: "{both}",
+       both: [A, B], model: "{no}", no: null}
 sweep: {n: [1, 2]}
 """
     found = points(text)

@@ -1,5 +1,6 @@
 """A file of secrets is of its owner alone, and what is wrong with it is said without a value of it."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,13 @@ def test_a_file_that_cannot_be_used_is_refused_without_its_values(
     with pytest.raises(WrongSecrets, match=words) as caught:
         read_secrets(_written(tmp_path, content, mode))
     assert "sesame" not in str(caught.value)
+
+
+def test_a_file_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = _written(tmp_path, b"TOKEN=sesame")
+    monkeypatch.setattr(os, "getuid", lambda: path.stat().st_uid + 1)
+    with pytest.raises(WrongSecrets, match="must be your own file"):
+        read_secrets(path)
 
 
 def test_a_file_that_is_not_there_comes_with_the_way_to_make_one(tmp_path: Path) -> None:

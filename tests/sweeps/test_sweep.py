@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from point_builder import make_point
 
+from crowdperf.sweeps.commands import without_result
 from crowdperf.sweeps.folder import PointFolder, State, SweepFolder
 from crowdperf.sweeps.local import LocalExecutor, LocalOptions
 from crowdperf.sweeps.sweep import Conduct, FolderInUse, Sweep, exit_code, locked, to_start, write_point
@@ -131,6 +132,15 @@ def test_what_is_there_is_collected_when_the_user_stops_the_call(tmp_path: Path)
     with pytest.raises(KeyboardInterrupt):
         Sweep(SweepFolder(tmp_path), executor, Conduct(), collected.append, print).run("a")
     assert collected == [{"a": State.PLANNED}]
+
+
+def test_ten_points_without_a_result_are_named_and_the_others_counted() -> None:
+    states = {f"p{number}": "failed" for number in range(12)}
+    told = without_result({**states, "q": "done"})
+    assert told["return"] == 2 and "12 of 13 points without a valid result" in told["error"]
+    assert "  p9: failed\n  and 2 more\nhint: " in told["error"]
+    assert "more" not in without_result({"a": "invalid"})["error"].partition("hint")[0]
+    assert without_result({"q": "done"}) == {"return": 0}
 
 
 def test_a_point_is_written_once(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from point_builder import make_point, run, state, wrapper
 
 from crowdperf.sweeps import attempts, states
+from crowdperf.sweeps import wrapper as wrapper_module
 from crowdperf.sweeps.executor import STARTER, wrapper_words
 from crowdperf.sweeps.folder import State, SweepFolder
 from crowdperf.sweeps.wrapper import main
@@ -228,6 +229,15 @@ def test_the_first_to_publish_wins(sweep: SweepFolder) -> None:
     assert run(point)[0] == 0
     assert state(point)["reason"] == "another attempt was first"
     assert point.done_file.read_text() == "{}\n"
+
+
+def test_what_was_published_while_an_attempt_began_is_kept(sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    point = make_point(sweep, "a", "touch ran")
+    monkeypatch.setattr(wrapper_module, "Signals", lambda: None)
+    monkeypatch.setattr(attempts, "make_room", lambda *_: str(point.done_file.write_text("{}")))
+    assert main([f"--point={point.path}"]) == 0
+    assert state(point)["reason"] == "the attempt before had published its result"
+    assert point.done_file.read_text() == "{}" and not (point.results / "ran").exists()
 
 
 def test_secrets_reach_the_program_and_nothing_else(sweep: SweepFolder, tmp_path: Path) -> None:
