@@ -52,6 +52,18 @@ def test_another_rate_is_named_where_it_helps(recording, rate, better, text):
     assert not any(words in reasons_text(result) for words in ("Reduce target QPS", "Increase expected QPS"))
 
 
+@pytest.mark.parametrize("recording", ["invalid-server-too-late", "invalid-offline-too-short"])
+def test_no_rate_follows_from_a_run_during_which_the_clock_was_set(recording: str) -> None:
+    steady = {**result_of(recording, 100.0), "load": {"clock_step_s": 0.04}}
+    assert better_rate(steady) is not None and "clock" not in reasons_text(steady)
+    changed = {**steady, "duration_s": -3590.0, "load": {"clock_step_s": -3600.0, "swapped_bytes": 0}}
+    assert better_rate(changed) is None
+    text = reasons_text(changed)
+    assert text.endswith("the machine's clock was set by -3600 s during the run, so no rate follows from it: rerun")
+    assert not any(words in text for words in ("target_qps", "Reduce target QPS", "Increase expected QPS", "try "))
+    assert slowed_by(changed) == [], "nothing was swapped, whatever the seconds are"
+
+
 @pytest.mark.parametrize(
     ("recording", "origin", "is_own", "is_chosen"),
     [

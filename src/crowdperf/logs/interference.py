@@ -123,6 +123,13 @@ def is_steady_load(result: Mapping[str, Any]) -> bool:
     return bool(scenario == Scenario.OFFLINE.value)
 
 
+def clock_step_s(result: Mapping[str, Any]) -> float:
+    """Return by how much the machine's clock was set during a run, 0 where that was too little to matter. No rate is
+    derived from such a run. `result`: the content of a result.json."""
+    step_s = _number(result.get("load") or {}, "clock_step_s") or 0.0
+    return step_s if abs(step_s) >= MIN_CLOCK_STEP_S else 0.0
+
+
 def disturbances(result: Mapping[str, Any]) -> tuple[Disturbance, ...]:
     """Return what disturbed a run so much that its figure should not be compared; empty for a quiet machine, for an
     accuracy run and where nothing was recorded. `result`: the content of a result.json."""
@@ -131,7 +138,7 @@ def disturbances(result: Mapping[str, Any]) -> tuple[Disturbance, ...]:
         return ()
     found = _others(result, load, seconds)
     swapped = _number(load, "swapped_bytes") or 0.0
-    if swapped >= MIN_SWAPPED_BYTES_PER_S * seconds:
+    if swapped and swapped >= MIN_SWAPPED_BYTES_PER_S * seconds:  # a clock that was set makes any number of seconds
         found.append(Disturbance("{} of memory were swapped", _size(swapped)))
     slower = 100.0 - (_number(load, "probe_slowest_percent") or 100.0)
     if slower >= MIN_SLOWDOWN_PERCENT and is_steady_load(result):
@@ -144,8 +151,8 @@ def disturbances(result: Mapping[str, Any]) -> tuple[Disturbance, ...]:
         percent = _number(load, key) or 0.0
         if percent >= MIN_HELD_BACK_PERCENT:
             found.append(Disturbance(words, _percent(percent), percent))
-    step_s = _number(load, "clock_step_s") or 0.0
-    if abs(step_s) >= MIN_CLOCK_STEP_S:
+    step_s = clock_step_s(result)
+    if step_s:
         words = (
             "the machine's clock was set by {} during the run, so LoadGen's timestamps are wrong: rerun "
             "before you submit"

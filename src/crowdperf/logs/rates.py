@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from crowdperf.kit.terminal import aligned
-from crowdperf.logs.interference import disturbances
+from crowdperf.logs.interference import clock_step_s, disturbances
 from crowdperf.logs.run_log import LATE_REASON, SHORT_REASON
 from crowdperf.rules.names import METRIC_OF_SCENARIO, TARGETS, Scenario, parse_scenario
 
@@ -134,12 +134,15 @@ def why_not_judged_alone(result: Mapping[str, Any]) -> tuple[str, ...]:
 
 def better_rate(result: Mapping[str, Any]) -> float | None:
     """Return the rate to try after an INVALID run: a lower one after a Server run that answered too late (queries/s), a
-    higher one after an Offline run that ended too early (samples/s); None for any other run.
+    higher one after an Offline run that ended too early (samples/s); None for any other run, and where the machine's
+    clock was set meanwhile.
 
     result: the content of result.json.
     """
     asked, metric, scenario = _rate(result).get("value"), result.get("metric"), _scenario(result)
     if result["valid"] or not asked or metric is None or _RATED.get(scenario) not in result["invalid_reasons"]:
+        return None
+    if clock_step_s(result):
         return None
     answered = (result.get("text") or {}).get("samples_per_second") or metric["value"]
     if scenario in _SERVERS:
@@ -159,7 +162,8 @@ def rate_text(result: Mapping[str, Any]) -> str:
 
 
 def reasons_text(result: Mapping[str, Any]) -> str:
-    """Return why a run is INVALID; where another rate helps, with the rate that it had and the one to give instead.
+    """Return why a run is INVALID; where another rate helps, with the rate that it had and the one to give instead;
+    where the machine's clock was set meanwhile, that, without LoadGen's advice.
 
     result: the content of result.json.
     """
@@ -168,6 +172,11 @@ def reasons_text(result: Mapping[str, Any]) -> str:
     if rate is not None:
         reasons = [reason for reason in reasons if not reason.startswith(_SAYS_LESS)]
         reasons.append(f"{rate_text(result)}, try {_rate_input(result)}={rate:.10g}")
+    if reasons and (step_s := clock_step_s(result)):
+        reasons = [reason for reason in reasons if not reason.startswith(_SAYS_LESS)]
+        reasons.append(
+            f"the machine's clock was set by {step_s:+.6g} s during the run, so no rate follows from it: rerun"
+        )
     return "; ".join(reasons)
 
 
