@@ -13,7 +13,7 @@ from typing import Any
 
 from crowdperf.call.power_command import power_words
 from crowdperf.data.given_prompts import tokenizer_file
-from crowdperf.kit.user_paths import expanded
+from crowdperf.kit.user_paths import expanded, unusual_path
 from crowdperf.rules.app_names import PRECISION_ALIASES, AppNames
 from crowdperf.rules.backends import BACKENDS, simulated
 from crowdperf.rules.benchmarks import RECORDS, model_of
@@ -129,6 +129,8 @@ class Asked:
 
     def _misfits(self) -> Iterator[tuple[str, str]]:
         values = self.values
+        if why := unusual_path(self.path(values["output_dir"]) or self.folder):
+            yield "output_dir", why
         scenario, mode = the_one(values, "scenario"), the_one(values, "mode")
         allowed = [one.value for one in scenarios_of(self.model)]
         if scenario and scenario not in allowed:

@@ -11,6 +11,7 @@ from typing import Any
 
 from crowdperf.data.errors import DataError
 from crowdperf.data.language_models import LanguageModel, backends_for, chosen_precision, misfits, read_language_model
+from crowdperf.kit.user_paths import unusual_path
 from crowdperf.rules.app_names import PRECISION_ALIASES, AppNames
 from crowdperf.rules.backends import BACKENDS, default_backend, default_precision, misfit, simulated
 from crowdperf.rules.benchmarks import RECORDS, model_of, record_of
@@ -348,6 +349,8 @@ def parse_config(values: Any, known: AppNames) -> Config:
     problems, prompts = Problems(), PromptSettings.of(values)
     model = _model_of(values, known, problems)
     own = _language_model(values, model, problems)
+    if why := unusual_path(values["results_dir"]):
+        problems.note("results_dir", why)
     usual = "" if own is None or prompts.endpoint else backends_for(own)[0]
     backend = values["backend"] or usual or default_backend(model, asks_server=prompts.endpoint is not None)
     model, backend = with_config_ver(values["config_ver"] or "", model, backend, known, problems)

@@ -70,6 +70,7 @@ def test_a_wrong_value_is_named_with_what_was_found_and_what_is_allowed(key: str
     ("changes", "key", "allowed"),
     [
         ({"mode": "accuracy", "compliance_test": "TEST01"}, "compliance_test", "it is a run in performance mode"),
+        ({"output_dir": "/lat\udce9"}, "output_dir", "a path that is valid UTF-8"),
         ({"mode": "accuracy", "find": True}, "find", "targets are looked for in performance mode"),
         ({"find": True, "compliance_test": "TEST01"}, "find", "a compliance test has the targets of the run"),
     ],

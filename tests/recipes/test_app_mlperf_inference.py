@@ -87,6 +87,11 @@ def test_given_values_arrive_as_numbers_and_absolute_paths():
     assert (request["output_dir"], request["user_conf"]) == ("/user/out", "/x/user.conf")
 
 
+def test_an_output_folder_that_is_not_utf_8_is_refused():
+    with pytest.raises(run_request.RequestError, match=r"--output_dir: found '/user/lat\\udce9', allowed: .* UTF-8"):
+        build(CM_MLPERF_OUTPUT_DIR="lat\udce9")
+
+
 @pytest.mark.parametrize(("instances", "threads", "right"), [(2, 1, 2), (2, 5, 4), (3, 8, 6), (2, 4, 0), (1, 3, 0)])
 def test_threads_that_the_instances_cannot_share_are_refused_before_anything_is_prepared(
     hook_input, instances, threads, right

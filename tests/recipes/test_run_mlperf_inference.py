@@ -999,6 +999,12 @@ def test_a_results_folder_that_cannot_be_made_is_named(call, tmp_path):
     assert "--results_dir" in answer["error"]
 
 
+def test_a_results_folder_that_is_not_utf_8_is_refused_before_anything_is_made() -> None:
+    for changed in ({"CM_MLPERF_RESULTS_DIR": "/x/lat\udce9"}, {"CM_TMP_CURRENT_PATH": "/lat\udce9"}):
+        (line,) = problems(**changed)
+        assert line.startswith("--results_dir: found '/") and "lat\\udce9" in line and "valid UTF-8" in line
+
+
 def test_a_user_conf_that_is_not_there_is_refused_before_anything_is_made(call, tmp_path: Path) -> None:
     cm = FakeCM()
     answer, _, folders = call(cm, CM_MLPERF_USER_CONF="absent.conf")

@@ -25,6 +25,16 @@ def expanded(text: str | Path) -> Path:
     return home_folder().joinpath(*path.parts[1:]) if path.parts[:1] == ("~",) else path
 
 
+def unusual_path(path: str | Path) -> str:
+    """Return the problem of a folder whose name LoadGen and the pages of a result cannot write, else an empty text: the
+    bytes of a name that is not UTF-8, or that the locale writes in another encoding."""
+    try:
+        is_utf8 = os.fsencode(path) == str(path).encode("utf-8")
+    except UnicodeError:
+        is_utf8 = False
+    return "" if is_utf8 else f"found {ascii(str(path))}, allowed: a path that is valid UTF-8, under a locale of UTF-8"
+
+
 def given_path(env: Mapping[str, Any], key: str) -> Path | None:
     """Return the path in `env`, or None if it is unset."""
     text = str(env.get(key) or "").strip()

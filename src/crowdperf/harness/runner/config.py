@@ -39,6 +39,7 @@ from crowdperf.kit.records import (
     whole,
 )
 from crowdperf.kit.text_documents import json_object
+from crowdperf.kit.user_paths import unusual_path
 from crowdperf.rules.compliance import TESTS as COMPLIANCE_TESTS
 from crowdperf.rules.names import ExecutionMode, Mode, Scenario, parse_execution_mode, parse_mode, parse_scenario
 from crowdperf.rules.run_settings import NUMBERS
@@ -116,6 +117,8 @@ class RunConfig:
 
 
 def _check_purpose(reader: Record, config: RunConfig) -> None:
+    if unusual_path(config.output_dir):
+        reader.note("output_dir", ascii(str(config.output_dir)), "a path that is valid UTF-8: LoadGen takes no other")
     if config.compliance_test is not None and config.mode is not Mode.PERFORMANCE:
         reader.note("compliance_test", json.dumps(config.compliance_test), "null: it is a run in performance mode")
     if config.find and config.mode is not Mode.PERFORMANCE:
