@@ -32,7 +32,7 @@ def unusual_path(path: str | Path) -> str:
         is_utf8 = os.fsencode(path) == str(path).encode("utf-8")
     except UnicodeError:
         is_utf8 = False
-    return "" if is_utf8 else f"found {ascii(str(path))}, allowed: a path that is valid UTF-8, under a locale of UTF-8"
+    return "" if is_utf8 else f"found {str(path)!a}, allowed: a path that is valid UTF-8, under a locale of UTF-8"
 
 
 def given_path(env: Mapping[str, Any], key: str) -> Path | None:

@@ -118,7 +118,7 @@ class RunConfig:
 
 def _check_purpose(reader: Record, config: RunConfig) -> None:
     if unusual_path(config.output_dir):
-        reader.note("output_dir", ascii(str(config.output_dir)), "a path that is valid UTF-8: LoadGen takes no other")
+        reader.note("output_dir", ascii(str(config.output_dir)), "a path that is valid UTF-8, as LoadGen requires")
     if config.compliance_test is not None and config.mode is not Mode.PERFORMANCE:
         reader.note("compliance_test", json.dumps(config.compliance_test), "null: it is a run in performance mode")
     if config.find and config.mode is not Mode.PERFORMANCE:
