@@ -178,6 +178,19 @@ def test_an_entry_in_use_stays_with_what_it_needs(filled: TemporaryHome) -> None
     del user
 
 
+def test_what_a_run_below_used_is_in_use_as_long_as_the_run_lasts(filled: TemporaryHome) -> None:
+    run, below = EntriesInUse(filled.store), EntriesInUse(filled.store)
+    run.watch_children()
+    uid = filled.entry("get-new").name
+    below.note(uid)
+    assert run.used == [uid]
+    gc(filled, f=True, max_size="0")
+    assert "get-new" in aliases(filled)
+    run.close()
+    gc(filled, f=True, max_size="0")
+    assert "get-new" not in aliases(filled)
+
+
 def test_what_a_run_below_uses_counts_though_another_process_looks_at_the_list_when_it_is_made(
     filled: TemporaryHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -209,6 +209,16 @@ def test_other_keys_of_the_entry_are_inputs_of_the_child() -> None:
     assert (made.env["CM_NAME"], made.env["CM_VERSION_MIN"]) == ("venv", "3.8")
 
 
+@pytest.mark.parametrize(
+    ("entry", "lifetime"),
+    [({}, None), ({"inherit_cache_expiration": True}, "2h"),
+     ({"inherit_cache_expiration": True, "cache_expiration": "1h"}, "1h")],
+)  # fmt: skip
+def test_an_entry_may_inherit_how_long_its_parent_is_kept(entry: dict[str, Any], lifetime: str | None) -> None:
+    view = parent({"cache_expiration": "2h"})
+    assert dependency_request(dependency(**entry), view, "deps").inputs.get("cache_expiration") == lifetime
+
+
 def test_a_name_holds_for_one_recipe_and_not_for_those_below_it() -> None:
     asked = dependency_request(dependency(name="venv"), parent(env={"CM_NAME": "other"}), "deps")
     assert asked.env == {}

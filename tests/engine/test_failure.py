@@ -64,6 +64,7 @@ def test_a_traceback_is_left_out_where_the_reason_is_known(tmp_path: Path) -> No
             "install the program cmake, or add its folder",
         ),
         (Ended(1, (), ("x: command not found", "No space left on device")), "free disk space"),
+        (Ended(127, (), ("bash: line 1: x: command not found", "No space left on device")), "install the program x"),
         (Ended(1, (), ("No space left on device",)), "free disk space"),
         (Ended(1, ("Address already in use",), ()), "another program listens"),
         (Ended(1, (), ("nobody knows",)), "The command above reruns it"),
