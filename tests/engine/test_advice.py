@@ -14,6 +14,12 @@ CASES = (
     ("memory", "terminate called after throwing an instance of 'std::bad_alloc'", "free -h"),
     ("memory", "fork: Cannot allocate memory", "free -h"),
     ("no processes", "RuntimeError: can't start new thread", "ulimit -u"),
+    ("no processes", "RuntimeError: unable to start watchdog thread", "ulimit -u"),
+    (
+        "no processes",
+        "OpenBLAS blas_thread_init: pthread_create failed for thread 1 of 2: Resource temporarily unavailable",
+        "ulimit -u",
+    ),
     ("no processes", "bash: fork: retry: Resource temporarily unavailable", "pids.max"),
     ("killed program", "subprocess.CalledProcessError: Command 'x' died with <Signals.SIGKILL: 9>.", "SIGKILL"),
     ("killed program", "c++: fatal error: Killed signal terminated program cc1plus", "parallel jobs"),

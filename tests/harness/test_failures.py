@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -218,7 +219,9 @@ def test_too_little_memory_for_loadgens_queries_is_named(digits: Digits, tmp_pat
         (OSError(errno.EDQUOT, "Disk quota exceeded"), "cannot write a file: Disk quota exceeded"),
         (MemoryError("std::bad_alloc"), "not enough memory: std::bad_alloc"),
         (MemoryError(), "not enough memory: MemoryError"),
-        (RuntimeError("can't start new thread"), "not enough memory: can't start new thread"),
+        (RuntimeError("can't start new thread"), "no more threads or processes could be started: can't start"),
+        (RuntimeError("unable to start watchdog thread"), "no more threads or processes could be started: unable"),
+        (BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"), "no more threads or processes"),
         (OSError(errno.ENOMEM, "Cannot allocate memory"), "not enough memory"),
         (OSError(errno.ENOENT, "No such file"), None),
         (ValueError("a bug"), None),
@@ -228,6 +231,27 @@ def test_errors_of_the_machine_are_told_from_bugs(error: Exception, words: str |
     told = environment_errors.explained(error)
     assert (told is None) == (words is None)
     assert words is None or (words in str(told) and told is not None and told.hint)
+
+
+def test_threads_that_cannot_be_started_are_named_before_numpy_ends_the_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    started: list[str] = []
+    start = threading.Thread.start
+
+    def limited(thread: threading.Thread) -> None:
+        if len(started) == 2:
+            raise RuntimeError("can't start new thread")
+        started.append(thread.name)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", limited)
+    environment_errors.require_threads({"OPENBLAS_NUM_THREADS": "3"})
+    assert len(started) == 2 and not [one for one in threading.enumerate() if one.name == "probe"]
+    for variables in ({"OMP_NUM_THREADS": "4"}, {"OPENBLAS_NUM_THREADS": "5", "OMP_NUM_THREADS": "1"}):
+        with pytest.raises(HarnessError, match="no more threads") as caught:
+            environment_errors.require_threads(variables)
+        assert "ulimit -u" in str(caught.value.hint)
 
 
 def test_an_error_of_the_machine_is_found_behind_one_of_the_harness() -> None:

@@ -186,6 +186,23 @@ def test_a_query_is_open_until_it_is_answered_so_that_a_network_that_hangs_is_no
     assert min(seen) >= 1 and max(seen) <= 2 * per_query and len(set(signs)) > 1
 
 
+def test_where_the_system_starts_no_further_thread_that_is_the_error_of_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    start, work = threading.Thread.start, make(FakeLoadGen(), instances=3)
+
+    def limited(thread: threading.Thread) -> None:
+        if thread.name == "instance-2":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", limited)
+    shape = chunked(work, 4)
+    shape.issue(list(range(50)), list(range(50)))
+    shape.close()
+    assert "can't start new thread" in str(work.failures.first), "closing it joins only threads that ran"
+
+
 @pytest.mark.parametrize("name", ["single", "multi"])
 def test_a_query_whose_completion_failed_stays_open(name: str) -> None:
     make_shape, per_query, _ = SHAPES[name]

@@ -26,6 +26,7 @@ memory: MemoryError|std::bad_alloc|[Cc]annot allocate memory|[Oo]ut of memory|vi
     provide more memory, or use less at a time: a smaller --batch_size, fewer parallel jobs (free -h shows the
     memory)
 no processes: can't start new thread|fork: (?:retry: )?Resource temporarily unavailable
+    |unable to start watchdog thread|pthread_create(?: failed|\(\))[^\n]*Resource temporarily unavailable
     allow more processes and threads: ulimit -u, pids.max of the control group (--pids-limit of a container)
 killed program: died with <Signals\.SIGKILL|Killed signal terminated program|internal compiler error: Killed
     |: line \d+:\s+\d+ Killed\b|\*\*\* \[[^\n]*\] Killed\b

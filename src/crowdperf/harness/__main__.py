@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from crowdperf.harness.base import supervised_server
-from crowdperf.harness.base.environment_errors import explained
+from crowdperf.harness.base.environment_errors import explained, require_threads
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.watch.measuring import measuring
 from crowdperf.harness.watch.owner import end_with_owner
@@ -96,8 +96,9 @@ def main(arguments: Sequence[str]) -> int:
     So does the Python stack of every thread when a native library crashes.
     """
     faulthandler.enable()
-    end_with_owner(os.environ)
     try:
+        end_with_owner(os.environ)
+        require_threads(os.environ)
         story = _story(arguments)
     except HarnessError as error:
         return _tell(explained(error) or error)

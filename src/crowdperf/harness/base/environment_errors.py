@@ -5,7 +5,10 @@ leaves logs that are cut off. So they are looked at before a result is written.
 """
 
 import errno
+import os
 import shutil
+import threading
+from collections.abc import Mapping
 from pathlib import Path
 
 from crowdperf.harness.base.errors import HarnessError
@@ -19,8 +22,18 @@ _MEMORY_HINT = (
     "use a smaller batch_size, fewer instances or a shorter run (LoadGen generates all queries before it starts), "
     "or a machine with more memory. ulimit -v and a container's limit also count"
 )
-_MEMORY_WORDS = ("bad_alloc", "can't start new thread", "failed to map segment", "cannot allocate memory")
-"""How libraries say that there was no memory: the C++ library, Python, the loader, the C library; in lower case."""
+_MEMORY_WORDS = ("bad_alloc", "failed to map segment", "cannot allocate memory")
+"""How libraries say that there was no memory: the C++ library, the loader, the C library; in lower case."""
+
+_THREAD_WORDS = ("can't start new thread", "unable to start watchdog thread", "resource temporarily unavailable")
+"""How Python, its faulthandler and the C library say that no thread or process could be started; in lower case."""
+
+_THREAD_HINT = (
+    "allow more processes and threads (ulimit -u, pids.max of the control group, --pids-limit of a container), or use "
+    "fewer instances and threads. A limit of memory (ulimit -v) also stops threads"
+)
+_MOST_OPENBLAS_THREADS = 64
+"""As many are in numpy's wheels for Linux on x86-64 (2.4.6: MAX_THREADS=64 in numpy.show_config())."""
 
 _FEW_BYTES = 1024 * 1024
 _TAIL_BYTES = 64
@@ -45,7 +58,29 @@ def explained(error: BaseException) -> HarnessError | None:
     is_out = isinstance(cause, MemoryError) or (isinstance(cause, OSError) and cause.errno == errno.ENOMEM)
     if is_out or (cause is not None and any(words in str(cause).lower() for words in _MEMORY_WORDS)):
         return HarnessError(f"there was not enough memory: {str(cause) or type(cause).__name__}", _MEMORY_HINT)
+    if cause is not None and any(words in str(cause).lower() for words in _THREAD_WORDS):
+        return HarnessError(f"no more threads or processes could be started: {cause}", _THREAD_HINT)
     return None
+
+
+def require_threads(environment: Mapping[str, str]) -> None:
+    """Raise HarnessError where fewer threads can be started than OpenBLAS starts when numpy is imported: it ends the
+    process then as Ctrl-C does. environment: the variables, of which OPENBLAS_NUM_THREADS and OMP_NUM_THREADS count."""
+    said = environment.get("OPENBLAS_NUM_THREADS") or environment.get("OMP_NUM_THREADS") or ""
+    count = int(said) if said.isdecimal() else min(os.cpu_count() or 1, _MOST_OPENBLAS_THREADS)
+    is_over = threading.Event()
+    started: list[threading.Thread] = []
+    try:
+        for _ in range(count - 1):  # its first one is the process's own
+            thread = threading.Thread(target=is_over.wait, daemon=True, name="probe")
+            thread.start()
+            started.append(thread)
+    except RuntimeError as error:
+        raise explained(error) or error from error
+    finally:
+        is_over.set()
+        for thread in started:
+            thread.join()
 
 
 def _is_closed_list(path: Path) -> bool:

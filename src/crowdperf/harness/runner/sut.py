@@ -102,6 +102,13 @@ def _thread(work: Work, serve: Callable[[int], None], number: int) -> threading.
     return threading.Thread(target=target, args=(number,), daemon=True, name=f"instance-{number}")
 
 
+def _join(threads: Sequence[threading.Thread]) -> None:
+    """Wait for the end of the threads that were started: the system may have refused to start the others."""
+    for thread in threads:
+        if thread.ident is not None:
+            thread.join()
+
+
 def batch_answer(work: Work, number: int, largest: int) -> Answer:
     """Return a function that answers 1 to `largest` samples with one batch on instance `number` and one completion.
 
@@ -294,8 +301,7 @@ def chunked(work: Work, batch_size: int) -> IssueShape:
 
     def close() -> None:
         is_closed.set()
-        for helper in helpers:
-            helper.join()
+        _join(helpers)
 
     name = f"batches of {batch_size} on {len(answers)} instances"
     return IssueShape(name=name, issue=work.failures.guarded(issue), close=close)
@@ -324,8 +330,7 @@ def queued(work: Work, largest: int, wait_s: float = 0.0) -> IssueShape:
 
     def close() -> None:
         waiting.close()
-        for worker in workers:
-            worker.join()
+        _join(workers)
 
     name = f"queued, at most {largest} at once on {len(workers)} instances"
     return IssueShape(name=name, issue=work.failures.guarded(issue), close=close)
@@ -370,7 +375,6 @@ def split(work: Work) -> IssueShape:
         for number in range(1, parts):
             boxes[number] = None
             starts[number].release()
-        for worker in workers:
-            worker.join()
+        _join(workers)
 
     return IssueShape(name=f"split over {parts} instances", issue=work.failures.guarded(issue), close=close)
