@@ -12,7 +12,6 @@ repeats cannot tell from a slowdown. On a busy machine a network with 75 % more 
 because its search had found batches of 32, and that of the other one batches of 8 (2026-11-29).
 """
 
-import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -36,8 +35,6 @@ from .record import QUERY
 OWN = ("repeats", "baseline", "baseline_with", "max_slowdown", "junit", "markdown")
 """Inputs of the whole call, which its repeats do not get."""
 _PLACES = ("resume", "results_dir", "run_id")
-REPORTS = ("junit", "markdown")
-"""Files for the verdicts."""
 SUMMARY, PAGE = "repeats.json", "results.html"
 SHAPE = "shape.json"
 """In the folder of a scenario: the shape that the harness found. It ignores one that was found for other conditions."""
@@ -69,19 +66,14 @@ def require_baseline(values: Mapping[str, Any], specs: tuple[RunSpec, ...]) -> N
 def require_verdict(values: Mapping[str, Any]) -> None:
     """Refuses a limit, or a file for the verdicts, that cannot be used, before anything runs. Raises ConfigError."""
     from recipe_engine.provenance.compare import parse_tolerance  # only a hook's process has the engine
+    from recipe_engine.provenance.diff import report_problems
     from recipe_engine.rules.errors import RecipeError
 
-    problems = []
+    problems = list(report_problems(values))
     try:
         parse_tolerance(values["max_slowdown"], "max_slowdown")
-    except RecipeError:
-        problems.append(f"--max_slowdown: found {values['max_slowdown']!r}; allowed: a number of percent")
-    given = {name: Path(values[name]) for name in REPORTS if values[name]}
-    for name, path in given.items():
-        if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-            problems.append(f"--{name}: found {str(path)!r}; allowed: a file in an existing folder that you can write")
-    if len(set(given.values())) < len(given):
-        problems.append(f"--{' and --'.join(given)}: found the same file twice; allowed: two files")
+    except RecipeError as error:
+        problems.insert(0, error.message)
     if problems:
         raise ConfigError(problems)
 
@@ -222,7 +214,7 @@ def judge(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
     asked = {"artifact": str(values["baseline"] or _baseline_folder(folder)), "artifacts": [str(folder)], "out": "con",
              "max_slowdown": values["max_slowdown"] or DEFAULT_SLOWDOWN}  # fmt: skip
-    asked |= {name: str(values[name]) for name in REPORTS if values[name]}
+    asked |= {name: str(values[name]) for name in ("junit", "markdown") if values[name]}
     try:
         return {"return": diff_action(asked)["return"]}
     except RecipeError as error:

@@ -443,11 +443,11 @@ def test_a_pipeline_gets_junit_and_markdown(tmp_path: Path, base: Path, capsys: 
 
 @pytest.mark.parametrize("given", ["-1", "x", "nan", "5 % or so"])
 def test_a_wrong_limit_is_refused(base: Path, given: str) -> None:
-    with pytest.raises(RequestError, match=f"--max_slowdown={given} is not a number of percent"):
+    with pytest.raises(RequestError, match=f"--max_slowdown: found '{given}'; allowed: a number of percent"):
         answer(base, base, max_slowdown=given)
     with pytest.raises(RequestError, match="--max_slowdown has no value; allowed: a number of percent"):
         answer(base, base, max_slowdown="")
-    with pytest.raises(RequestError, match=r"--junit: found '.*'; allowed: a file in a folder that exists"):
+    with pytest.raises(RequestError, match=r"--junit: found '.*'; allowed: a file in an existing folder"):
         answer(base, base, junit=str(base))
     with pytest.raises(RequestError, match="--junit only applies with --max_slowdown"):
         diff_action({"artifact": str(base), "artifacts": [str(base)], "junit": "a.xml"})

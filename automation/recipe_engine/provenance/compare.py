@@ -42,7 +42,7 @@ def parse_tolerance(given: Any, name: str = "tolerance") -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value < float("inf"):
-        raise RequestError(f"--{name}={given} is not a number of percent >= 0", hint=f"--{name}=10")
+        raise RequestError(f"--{name}: found {str(given)!r}; allowed: a number of percent from 0", hint=f"--{name}=10")
     return value
 
 

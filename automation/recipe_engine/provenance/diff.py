@@ -4,6 +4,7 @@ A difference is printed once for all results that have it. What explains little 
 another difference, or was measured by the run) is counted, and printed with ``-v``.
 """
 
+import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -84,9 +85,8 @@ def _slowdown(i: Mapping[str, Any], words: Sequence[str]) -> dict[str, Any]:
     if i["max_slowdown"] == "":
         raise RequestError("--max_slowdown has no value; allowed: a number of percent", hint="--max_slowdown=5%")
     allowed = parse_tolerance(i["max_slowdown"], "max_slowdown")
-    for name in REPORTS:
-        if (given := i.get(name)) and ((path := user_path(str(given))).is_dir() or not path.parent.is_dir()):
-            raise RequestError(f"--{name}: found {given!r}; allowed: a file in a folder that exists")
+    if problems := list(report_problems(i)):
+        raise RequestError("\n  ".join(problems))
     sides = repeats_by_name([_results_of(word) for word in words])
     rows = judge_all(sides, allowed)
     show_lines(i, [f"{letter}: {word}" for letter, word in zip("AB", words, strict=True)])
@@ -100,6 +100,16 @@ def _slowdown(i: Mapping[str, Any], words: Sequence[str]) -> dict[str, Any]:
         return failed(i, words_of_all, answer, EXIT_CODES[state], _wanted(words) if state == "slower" else "")
     show_lines(i, [words_of_all])
     return {"return": 0, **answer}
+
+
+def report_problems(given: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with the files that ``given`` names for the verdicts, one line each."""
+    paths = {name: user_path(str(given[name])) for name in REPORTS if given.get(name)}
+    for name, path in paths.items():
+        if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+            yield f"--{name}: found {str(path)!r}; allowed: a file in an existing folder that you can write"
+    if len(set(paths.values())) < len(paths):
+        yield f"--{' and --'.join(paths)}: found the same file twice; allowed: two files"
 
 
 def _wanted(words: Sequence[str]) -> str:
