@@ -13,13 +13,14 @@ plan = runs_to_its_end
 def postprocess(i):
     """CM hook: writes model.json into the cache entry."""
     env, folder = i["env"], Path.cwd()
-    largest = env["CM_OWN_NETWORK_LARGEST_BATCH"]
+    file, largest = Path(env["CM_OWN_NETWORK_FILE"]), env["CM_OWN_NETWORK_LARGEST_BATCH"]
     model = RealModel(
         name="own_onnx",
         framework="onnx",
-        files={"model": Path(env["CM_OWN_NETWORK_FILE"])},
-        source=env["CM_OWN_NETWORK_FILE"],
+        files={"model": file},
+        source=str(file),
         license="not stated",
+        beside=tuple(file.parent / name for name in json.loads(env["CM_OWN_NETWORK_BESIDE"])),
         config=json.loads(env["CM_OWN_NETWORK_CONFIG"]),
         precision=env["CM_OWN_NETWORK_PRECISION"],
         origin="own",
@@ -28,5 +29,5 @@ def postprocess(i):
     try:
         write_model_info(folder, model)
     except OSError as error:
-        return failure(f"cannot describe {env['CM_OWN_NETWORK_FILE']}: {error}")
+        return failure(f"cannot describe {file}: {error}")
     return model_answer(env, folder)

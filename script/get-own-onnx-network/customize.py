@@ -83,10 +83,11 @@ def network_environment(values) -> dict[str, str]:
     given = [NO_IDENTITY if one is None else identity(one) for one in (inputs, expected)]
     return {
         "CM_OWN_NETWORK_FILE": str(path),
+        "CM_OWN_NETWORK_BESIDE": json.dumps([one.relative_to(path.parent).as_posix() for one in graph.beside]),
         "CM_OWN_NETWORK_CONFIG": text,
         "CM_OWN_NETWORK_PRECISION": precision,
         "CM_OWN_NETWORK_LARGEST_BATCH": str(network.largest_batch or ""),
-        "CM_OWN_NETWORK_IDENTITY": short_identity(text, precision, identity(path)),
+        "CM_OWN_NETWORK_IDENTITY": short_identity(text, precision, *map(identity, (path, *graph.beside))),
         "CM_OWN_INPUTS_IDENTITY": short_identity(text, *given),
     }
 

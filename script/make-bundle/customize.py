@@ -3,16 +3,23 @@
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
+import os
 import shlex
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from crowdperf.call.bundle import SUFFIX, Order, make_bundle
 from crowdperf.call.bundle_program import BundleError
 from crowdperf.call.command import CommandError, words_of_cm
+from crowdperf.data.errors import DataError
+from crowdperf.data.onnx_graph import read_graph
 
 CACHE_AUTOMATION = "cache,541d6f712a6b464e"
+OWN_KEYS = ("CM_MLPERF_OWN_", "CM_MLPERF_USER_CONF")
+"""How the env keys begin of the inputs that name a model, data or settings of the user. Other paths are of this machine
+(a tool), of results, or secret (a key)."""
 HINT = "hint: crowdperf bundle --for='run --model=resnet50 --source=tiny' --output=resnet50.pyz"
 
 
@@ -32,6 +39,19 @@ def command_of(text: str) -> list[str]:
     return asked
 
 
+def own_files(given: Mapping[str, Mapping[str, str]]) -> dict[str, list[Path]]:
+    """The user's own files by their inputs, those of an ONNX file with the files of its weights. given: of `cm lock`.
+    Raises DataError."""
+    found = {
+        name: [Path(row["path"])]
+        for name, row in given.items()
+        if row["env"].startswith(OWN_KEYS) and os.path.exists(row["path"])
+    }
+    return {
+        name: [path, *(read_graph(path).beside if path.suffix == ".onnx" else ())] for name, (path,) in found.items()
+    }
+
+
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """CM hook: locks the run and writes the bundle; `state.crowdperf_bundle` has its path, size and SHA-256."""
     values = i["values"]
@@ -48,15 +68,17 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
             raise BundleError(f"the cache has no {names} of this run yet\nhint: {again}   # then make the bundle")
         repository = Path(__file__).resolve().parents[2]
         cache = Path(access({"action": "show", "automation": CACHE_AUTOMATION})["cache"])
-        order = Order((*command, "--quiet"), locked["lock"], repository, cache, output)
+        own = own_files(locked["given_paths"])
+        order = Order((*command, "--quiet"), locked["lock"], repository, cache, output, own)
         made = make_bundle(order)
-    except BundleError as error:
+    except (BundleError, DataError) as error:
         return {"return": 1, "error": str(error)}
     except (OSError, shutil.Error) as error:
         return {"return": 1, "error": f"cannot write {output}: {error}\n{HINT}"}
     i["state"]["crowdperf_bundle"] = {"path": str(made.path), "size_bytes": made.size_bytes, "sha256": made.sha256}
     print(
-        f"{made.path}: {made.size_bytes / 1e6:.0f} MB, {made.wheels} packages, {made.entries} data sets and models\n"
+        f"{made.path}: {made.size_bytes / 1e6:.0f} MB, {made.wheels} packages, {made.entries} data sets and models"
+        f"{''.join(f', {paths[0]}' for paths in own.values())}\n"
         f"  SHA-256 {made.sha256}\n  on a machine without a network: python3 {made.path.name}"
     )
     return {"return": 0}

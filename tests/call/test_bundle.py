@@ -54,9 +54,10 @@ def made(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(bundle, "engine_packages", lambda: ["cmind==4.2.0"])
     row = {"size_bytes": len(DATA), "sha256": hashlib.sha256(DATA).hexdigest()}
     lock = {"things": [{"recipe": RECIPE, "files": {"data.bin": row}}, {"recipe": "install-python-venv,0"}]}
-    result = bundle.make_bundle(
-        bundle.Order(("run", "script", "--tags=get,numbers"), lock, repository, cache, tmp_path / "out" / "it.pyz")
-    )
+    (tmp_path / "own.txt").write_text("mine")
+    command = ("run", "script", "--tags=get,numbers", "--list=own.txt", "--quiet")
+    given = {"list": [tmp_path / "own.txt"]}
+    result = bundle.make_bundle(bundle.Order(command, lock, repository, cache, tmp_path / "out" / "it.pyz", given))
     assert (result.wheels, result.entries) == (0, 1)
     assert result.sha256 == hashlib.sha256(result.path.read_bytes()).hexdigest()
     assert os.listdir(result.path.parent) == ["it.pyz"], "nothing is left beside it"
@@ -93,9 +94,12 @@ def test_a_bundle_has_recipes_and_data_and_is_checked_as_a_whole(made: Path) -> 
     assert {"__main__.py", "manifest.json", "files/crowdperf.lock", "files/cache/aaaa/data.bin"} <= set(names)
     assert "files/repository/script/get-numbers/run.sh" in names
     assert not [name for name in names if "__pycache__" in name or "bbbb" in name]
+    with zipfile.ZipFile(made) as opened:
+        command = json.loads(opened.read("manifest.json"))["command"]
+    assert command == ["run", "script", "--tags=get,numbers", "--quiet", "--list=@FOLDER@/given/list/own.txt"]
     done = started(made, "--check")
     assert done.returncode == 0, done.stderr
-    assert "7 files, all with the SHA-256 of the manifest" in done.stdout
+    assert "8 files, all with the SHA-256 of the manifest" in done.stdout
 
 
 def test_a_damaged_file_is_refused_with_its_hashes_and_leaves_nothing(made: Path) -> None:
@@ -227,6 +231,21 @@ def test_an_entry_whose_data_changed_is_not_packed(cache: Path, tmp_path: Path) 
     (cache / "aaaa" / "data.bin").write_bytes(b"others")
     with pytest.raises(BundleError, match="recorded is"):
         bundle.pack_entry(cache / "aaaa", cache, tmp_path / "packed")
+
+
+def test_own_files_are_packed_and_named_where_they_are_unpacked(tmp_path: Path) -> None:
+    mine, files = tmp_path / "mine", tmp_path / "files"
+    (mine / "parts").mkdir(parents=True)
+    for name in ("net.onnx", "parts/weights", "user.conf"):
+        (mine / name).write_text(name)
+    given = {"model_path": [mine / "net.onnx", mine / "parts/weights"], "inputs": [mine / "parts"]}
+    assert bundle.copy_given(given, files) == {
+        "model_path": "given/model_path/net.onnx", "inputs": "given/inputs/parts",
+    }  # fmt: skip
+    names = {path.relative_to(files).as_posix() for path in files.rglob("*") if path.is_file()}
+    assert names == {
+        "given/model_path/net.onnx", "given/model_path/parts/weights", "given/inputs/parts/weights",
+    }  # fmt: skip
 
 
 def test_packages_are_fetched_by_their_hashes_and_two_versions_in_two_calls() -> None:

@@ -1,6 +1,7 @@
 """A lock made in one CM home gives the same in another one, or names what differs."""
 
 import json
+import os
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -371,6 +372,13 @@ def test_a_file_flag_without_a_value_writes_no_file(home: TemporaryHome) -> None
     with pytest.raises(RequestError, match="--file has no value"):
         lock_action({"tags": "get,x", "file": True}, home.engine_home)
     assert list(home.work.iterdir()) == []
+
+
+def test_a_lock_tells_the_paths_that_were_given(home: TemporaryHome) -> None:
+    inputs = {"model": {"type": "path", "env": "CM_MODEL", "aliases": ["m"]}, "out": {"type": "path"}, "n": {}}
+    home.recipe("get-x", {"input_description": inputs})
+    answer = lock_action({"tags": "get,x", "m": "a.bin", "n": "3"}, home.engine_home)
+    assert answer["given_paths"] == {"model": {"env": "CM_MODEL", "path": os.path.abspath("a.bin")}}
 
 
 def test_a_lock_leaves_out_text_and_compiled_files_that_name_the_cache_and_reads_no_data(

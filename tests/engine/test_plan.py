@@ -14,6 +14,7 @@ from recipe_engine.disk.files import working_folder
 from recipe_engine.planning.plan import Plan
 from recipe_engine.planning.plan_action import make_plan
 from recipe_engine.planning.plan_text import GRAPHS, plan_json, plan_lines, summary_lines
+from recipe_engine.provenance.lock import lock_action
 from recipe_engine.rules.cachekey import VersionConflict
 from recipe_engine.rules.conditions import START, has_symbol
 from recipe_engine.rules.errors import RecipeError
@@ -69,6 +70,19 @@ def test_a_fresh_plan_and_a_second_one_equal_the_runs_that_follow(home: Temporar
     for _ in range(2):
         planned = planned_steps(plan_of(home, tags="use,both"))
         assert planned == steps_of_run(home, tags="use,both")
+
+
+def test_what_a_plan_hook_gives_under_a_pattern_is_known_to_the_key_of_an_entry(home: TemporaryHome) -> None:
+    hook = 'def plan(i):\n    i["env"]["CM_NET_ID"] = "7"\n    return {"return": 0}\npreprocess = plan\n'
+    home.recipe("look-at", {"new_env_keys": ["CM_NET_*"]}, customize=hook)
+    tags = [{"env": "CM_NET_ID", "prefix": "net-"}]
+    deps = [{"tags": "look,at", "dynamic": True}]
+    home.recipe("get-net", {"cache": True, "deps": deps, "extra_cache_tags_from_env": tags})
+    for _ in range(2):
+        planned = planned_steps(plan_of(home, tags="get,net"))
+        assert planned == steps_of_run(home, tags="get,net")
+    (thing,) = lock_action({"tags": "get,net"}, home.engine_home)["lock"]["things"]
+    assert thing["is_made"]
 
 
 def test_planning_writes_nothing_outside_the_index(home: TemporaryHome) -> None:

@@ -87,7 +87,9 @@ def test_a_given_copy_is_known_by_its_checksum_and_used_where_it_lies(hook_input
     answer, env = call(hook_input, path)
     assert answer == {"return": 0}
     assert (env["CM_RESNET50_IS_DOWNLOADED"], env["CM_RESNET50_WORK"]) == ("no", "nothing")
-    assert recipe.postprocess({"env": env}) == {"return": 0, "files": [str(inside / "model.json")]}
+    locked = {"model_files": {"renamed.onnx": hashlib.sha256(b"weights").hexdigest()}}
+    answer = recipe.postprocess({"env": env})
+    assert answer == {"return": 0, "files": [str(inside / "model.json")], "locked": locked}
     assert env["CM_ML_MODEL_FILE_WITH_PATH"] == env["CM_GET_DEPENDENT_CACHED_PATH"] == str(path)
 
 

@@ -195,7 +195,8 @@ def test_a_real_models_description_is_written_read_and_exported(inside, tmp_path
     assert (info["is_synthetic"], info["format"], info["size"]) == (False, 1, "full")
     env: dict[str, Any] = {}
     answer = answers.model_answer(env, inside)
-    assert answer == {"return": 0, "files": [str(own), str(inside / "model.json")]}
+    locked = {"model_files": {"other.onnx": sha256("more weights")}}
+    assert answer == {"return": 0, "files": [str(own), str(inside / "model.json")], "locked": locked}
     assert env["CM_ML_MODEL_FILE_WITH_PATH"] == str(other)
     assert env["CM_ML_MODEL_FILE"] == "other.onnx"
     assert env["CM_ML_MODEL_STARTING_WEIGHTS_FILENAME"] == "https://example.org/m.onnx"

@@ -54,3 +54,15 @@ def test_a_run_that_is_not_in_the_cache_is_named_with_its_command(hook_input: An
         "hint: cm run script --tags=run,mlperf,inference   # then make the bundle"
     )
     assert not (tmp_path / "it.pyz").exists()
+
+
+def test_own_models_and_data_are_packed_and_no_keys_or_results(tmp_path: Path) -> None:
+    for name in ("a.gguf", "key.pem"):
+        (tmp_path / name).write_text(name)
+    rows = {
+        "model_path": ("CM_MLPERF_OWN_MODEL_PATH", "a.gguf"), "prompts": ("CM_MLPERF_OWN_PROMPTS_PATH", "not-there"),
+        "key": ("CM_MLPERF_ENDPOINT_CLIENT_CERTIFICATE_KEY_FILE", "key.pem"),
+        "results_dir": ("CM_MLPERF_RESULTS_DIR", "."),
+    }  # fmt: skip
+    given = {name: {"env": env, "path": str(tmp_path / file)} for name, (env, file) in rows.items()}
+    assert recipe.own_files(given) == {"model_path": [tmp_path / "a.gguf"]}

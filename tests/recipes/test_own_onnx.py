@@ -18,6 +18,7 @@ from crowdperf.benchmarks.own_onnx import make_inputs  # noqa: E402
 from crowdperf.benchmarks.own_onnx.dataset import open_dataset  # noqa: E402
 from crowdperf.benchmarks.own_onnx.model import OwnOnnx  # noqa: E402
 from crowdperf.data.errors import DataError  # noqa: E402
+from crowdperf.data.model_info import read_model_info  # noqa: E402
 from crowdperf.data.onnx_graph import GraphTensor, own_network, parse_shapes, read_graph  # noqa: E402
 from crowdperf.harness.base.errors import HarnessError  # noqa: E402
 from crowdperf.harness.base.model_facts import parse_model_facts  # noqa: E402
@@ -112,6 +113,25 @@ def test_every_shortened_file_is_refused_or_read_without_another_error(tmp_path:
         except DataError:
             refused += 1
     assert refused > len(content) * 0.9
+
+
+def with_external_weights(path: Path) -> Path:
+    onnx.save(onnx.load(str(path)), str(path), save_as_external_data=True, location="m.onnx.data", size_threshold=0)
+    return path
+
+
+def test_weights_in_files_beside_it_are_found_and_a_missing_one_is_refused(tmp_path: Path) -> None:
+    path = with_external_weights(network_file(tmp_path / "m.onnx"))
+    weights = tmp_path / "m.onnx.data"
+    assert read_graph(path).beside == (weights,)
+    weights.unlink()
+    with pytest.raises(DataError, match=rf"are in files that are missing: {weights}\nhint: copy them to its folder"):
+        read_graph(path)
+    for away in ("../nnx.data", "/.onnx.data", "a/../x.data"):
+        path.write_bytes(path.read_bytes().replace(b"m.onnx.data", away.encode()))
+        with pytest.raises(DataError, match=f"its weights are outside its folder: {away}"):
+            read_graph(path)
+        path.write_bytes(path.read_bytes().replace(away.encode(), b"m.onnx.data"))
 
 
 def test_a_tensor_of_text_is_refused_with_its_name(tmp_path: Path) -> None:
@@ -228,6 +248,10 @@ def test_the_identity_changes_with_the_file_the_shape_and_the_inputs(tmp_path: P
     (tmp_path / "m.onnx").write_bytes((tmp_path / "m.onnx").read_bytes() + b"\x10\x01")
     values = input_values("get-own-onnx-network", {"CM_MLPERF_OWN_MODEL_PATH": str(tmp_path / "m.onnx")})
     assert recipe.network_environment(values)["CM_OWN_NETWORK_IDENTITY"] != first["CM_OWN_NETWORK_IDENTITY"]
+    with_external_weights(tmp_path / "m.onnx")
+    before = recipe.network_environment(values)["CM_OWN_NETWORK_IDENTITY"]
+    (tmp_path / "m.onnx.data").write_bytes(b"other weights")
+    assert recipe.network_environment(values)["CM_OWN_NETWORK_IDENTITY"] != before
 
 
 def written(folder: Path, env: dict[str, str], *words: str) -> Path:
@@ -324,12 +348,13 @@ def test_inputs_that_the_network_cannot_answer_are_named() -> None:
 
 
 def test_model_json_is_one_that_the_harness_reads(tmp_path: Path, inside: Path, hook_input: Any) -> None:
-    path = network_file(tmp_path / "m.onnx", inputs={"x": (1, 4)}, output=(1, 3))
+    path = with_external_weights(network_file(tmp_path / "m.onnx", inputs={"x": (1, 4)}, output=(1, 3)))
     values = input_values("get-own-onnx-network", {"CM_MLPERF_OWN_MODEL_PATH": str(path)})
     i = hook_input(recipe.network_environment(values))
     assert describing.postprocess(i)["return"] == 0
     facts = parse_model_facts((inside / "model.json").read_text(encoding="utf-8"), inside / "model.json")
     assert facts.files["model"].path == path
+    assert read_model_info(inside).beside == (tmp_path / "m.onnx.data",)
     assert facts.engine == {"largest_batch": 1}
     assert facts.origin == "own"
     assert not facts.is_synthetic

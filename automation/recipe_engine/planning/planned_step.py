@@ -265,7 +265,8 @@ class PlannedContext(StepContext):
             self.state = merge_state(self.state, result.new_state)
         for source, rules in groupby(result.unknown, itemgetter(1)):
             self.set_unknown([pattern for pattern, _ in rules], source)
-        self.env = expand_env({**self.env, **kept})
+        known = {key: value for key, value in new_env.items() if not (has_symbol(value) or isinstance(value, list))}
+        self.env = expand_env({**self.env, **known, **kept})  # a pattern is about keys that the dependency may add
         self.enforce_const()
         self.witness.gives("dependency", result.label, result.new_env, self.env, self.unknown)
 

@@ -6,7 +6,7 @@ A ``Guard`` compares a run with a lockfile: same recipes, same versions, same fi
 import json
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,13 @@ from ..rules.amounts import counted, size_text
 from ..rules.cachekey import Artifact, Requirement
 from ..rules.conditions import has_symbol
 from ..rules.errors import RecipeError, RequestError
-from ..rules.inputs import ACTION_FLAGS
+from ..rules.inputs import ACTION_FLAGS, with_own_names
 from ..rules.model import CacheEntry, CacheKey, EntryDetails, Recipe, Request, StepEvent, StepResult
 from ..rules.query import VersionRange
 from ..rules.schema import is_yes
 from ..rules.secrets import hidden_texts
 from ..running.console import print_document
-from ..running.context import StepContext, machine_kind, os_info
+from ..running.context import StepContext, machine_kind, os_info, placed
 from ..running.effects import Entries
 from ..running.engine import Engine
 from ..running.process import answer_of
@@ -197,22 +197,25 @@ def locked_artifact(store: Entries, entry: CacheEntry, key: CacheKey) -> LockedA
 
 
 def _portable_files(entry: CacheEntry, details: EntryDetails, root: str) -> Iterator[tuple[str, LockedFile]]:
-    """The declared files that are the same wherever the cache is: no links to elsewhere, no path of the cache."""
+    """The declared files that are the same wherever the cache is: no links to elsewhere, no path of the cache or of the
+    copy that the entry depends on."""
     own = os.path.realpath(entry.path) + os.sep
+    places = [place.encode() for place in (root, entry.dependent_path) if place]
     for record in details.files:
         path = entry.path / record.path
         may_name_it = record.size_bytes <= SEARCHED_BYTES
-        if os.path.realpath(path).startswith(own) and not (may_name_it and _holds(path, root.encode())):
+        if os.path.realpath(path).startswith(own) and not (may_name_it and _holds(path, places)):
             yield record.path, LockedFile(record.size_bytes, record.sha256)
 
 
-def _holds(path: Path, text: bytes) -> bool:
-    """Whether a text file or a compiled one holds ``text``; other binary files are data and not read."""
+def _holds(path: Path, texts: Sequence[bytes]) -> bool:
+    """Whether a text file or a compiled one holds one of the texts; other binary files are data and not read."""
     try:
         with open(path, "rb") as file:
             start = file.read(4096)
             is_compiled = path.suffix == ".pyc" or start.startswith((b"\x7fELF", b"!<arch>"))
-            return (is_compiled or b"\0" not in start) and text in start + file.read()
+            content = start + file.read() if is_compiled or b"\0" not in start else b""
+            return any(text in content for text in texts)
     except OSError:
         return False
 
@@ -287,6 +290,16 @@ class LockingEngine(PlannedEngine):
             library=self.library,
         )
 
+    def given_paths(self, request: Request) -> dict[str, dict[str, str]]:
+        """The inputs of the request that are one path: its full form, and the key of the input in the env."""
+        recipe = next(iter(self.recipes.values()))
+        found = with_own_names(recipe, request).inputs
+        return {
+            name: {"env": described.env_key, "path": str(placed(str(found[name]), os.getcwd()))}
+            for name, described in recipe.inputs.items()
+            if described.kind == "path" and found.get(name)
+        }
+
     def _locked(self, artifact: Artifact) -> LockedArtifact:
         choices = self.chosen_entries[artifact]
         key, entry = next((choice for choice in choices if choice[1]), choices[0])
@@ -303,7 +316,8 @@ def lock_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     if i.get("file") is True:
         raise RequestError("--file has no value", hint=f"write --file={LOCK_NAME}, or omit it to print the lockfile")
     request = parse_request({key: value for key, value in i.items() if key not in ACTION_FLAGS["lock"]})
-    lock = LockingEngine(new_engine(home, None)).lockfile(request)
+    engine = LockingEngine(new_engine(home, None))
+    lock = engine.lockfile(request)
     row = hidden_texts(lockfile_json(lock))
     text = json.dumps(row, indent=2)
     if i.get("file"):
@@ -318,4 +332,4 @@ def lock_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
             "! not in the cache yet, so their versions and files are not locked: %s\n  hint: run it once, then lock",
             ", ".join(unmade),
         )
-    return {"return": 0, "lock": row, "unmade": unmade}
+    return {"return": 0, "lock": row, "unmade": unmade, "given_paths": engine.given_paths(request)}

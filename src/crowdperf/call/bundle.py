@@ -2,6 +2,7 @@
 
 `bundle_program.py` is the program in it and describes its content. Packages are those of the lockfile, by their hashes.
 Data and models come from the cache: entries whose files the lockfile lists all, because no file names this machine.
+A model, data and settings that the user gave by a path are copied.
 Other steps (environments, packages, facts of the machine) are made again on the other machine.
 """
 
@@ -15,12 +16,12 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from crowdperf.call import bundle_program
-from crowdperf.call.bundle_program import CACHE_MARK, ENTRY_FILES, FORMAT, BundleError
+from crowdperf.call.bundle_program import CACHE_MARK, ENTRY_FILES, FOLDER_MARK, FORMAT, BundleError
 from crowdperf.kit.whole_file import file_sha256
 
 ENGINE = ("cmind", "pyyaml", "requests")
@@ -33,13 +34,15 @@ PYZ_START = b"#!/usr/bin/env python3\n"
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """command: words of `cm`. lock: the content of the lockfile. repository: with cmr.yaml. cache: of this machine."""
+    """command: words of `cm`. lock: the content of the lockfile. repository: with cmr.yaml. cache: of this machine.
+    given: the user's own files and folders, by the names of their inputs; the first one is the input's value."""
 
     command: tuple[str, ...]
     lock: Mapping[str, Any]
     repository: Path
     cache: Path
     output: Path
+    given: Mapping[str, Sequence[Path]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,9 @@ def make_bundle(order: Order) -> Made:
         copy_repository(order.repository, files / "repository")
         wheels = fetch_wheels(locked_packages(order.lock), files / "wheels")
         entries = [pack_entry(entry, order.cache, files / "cache") for entry in portable_entries(order)]
-        _write(work / "bundle", files, order.command)
+        own = copy_given(order.given, files)
+        command = [word for word in order.command if not word.startswith(tuple(f"--{name}=" for name in own))]
+        _write(work / "bundle", files, [*command, *(f"--{name}={FOLDER_MARK}/{place}" for name, place in own.items())])
         digest = file_sha256(work / "bundle")
         os.replace(work / "bundle", order.output)
     return Made(order.output, order.output.stat().st_size, digest, wheels, len(entries))
@@ -77,6 +82,22 @@ def copy_repository(source: Path, target: Path) -> None:
             shutil.copytree(source / name, target / name, ignore=shutil.ignore_patterns(*LEFT_OUT))
         else:
             shutil.copy2(source / name, target / name)
+
+
+def copy_given(given: Mapping[str, Sequence[Path]], files: Path) -> dict[str, str]:
+    """Copy the user's own files and folders, others of an input where they are beside its first. Returns the places of
+    the first ones below `files`. Raises BundleError and OSError."""
+    places: dict[str, str] = {}
+    for name, paths in given.items():
+        for path in paths:
+            place = bundle_program.checked_name(f"given/{name}/{path.relative_to(paths[0].parent).as_posix()}")
+            places.setdefault(name, place)
+            (files / place).parent.mkdir(parents=True, exist_ok=True)
+            if path.is_dir():
+                shutil.copytree(path, files / place)
+            else:
+                shutil.copy2(path, files / place)
+    return places
 
 
 def locked_packages(lock: Mapping[str, Any]) -> list[dict[str, str]]:

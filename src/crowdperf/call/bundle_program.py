@@ -6,6 +6,7 @@ A bundle is a zip file that Python runs, with this file as `__main__.py`, `manif
     repository/         recipes, engine and packages
     wheels/             the Python packages of the run and of the engine
     cache/UID/          cache entries with data and models; the path of the cache is written as @CACHE@
+    given/INPUT/NAME    the user's own files and folders, which the command names as @FOLDER@/given/INPUT/NAME
 
 It needs only Python (read by any version from 3.8 on, which says which one is required), and never asks a network.
 """
@@ -32,6 +33,8 @@ from typing import Any
 FORMAT = 1
 CACHE_MARK = "@CACHE@"
 """Stands for the path of the cache in the files of its entries."""
+FOLDER_MARK = "@FOLDER@"
+"""Stands for the folder of the unpacked bundle in the command."""
 ENTRY_FILES = ("_cm.json", "cm-cached-state.json", "entry.json")
 """Files of a cache entry that name its path: see `automation/recipe_engine/disk/entries.py`."""
 CHUNK_BYTES = 1 << 20
@@ -268,7 +271,8 @@ def main(file: str, words: list[str]) -> int:
     except (BundleError, KeyError, OSError, zipfile.BadZipFile) as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 1
-    command = [str(folder / "cm"), *manifest["command"], f"--frozen={folder / 'crowdperf.lock'}", *more]
+    run = [word.replace(FOLDER_MARK, str(folder)) for word in manifest["command"]]
+    command = [str(folder / "cm"), *run, f"--frozen={folder / 'crowdperf.lock'}", *more]
     print(f"+ {shlex.join(command)}", file=sys.stderr, flush=True)
     return os.execv(command[0], command)
 

@@ -68,13 +68,14 @@ def dataset_answer(
     if not is_own:
         env["CM_GET_DEPENDENT_CACHED_PATH"] = str(folder)
     _register_given(env)
-    return {"return": 0, "files": declared, **_locked_downloads(Path.cwd())}
+    return {"return": 0, "files": declared, **_locked(Path.cwd(), {})}
 
 
 def model_answer(env: MutableMapping[str, Any], folder: Path, beside: Sequence[str] = ()) -> Answer:
     """Export the model that `folder`/model.json describes, its files being there with their checksums.
 
-    beside: more files of the folder that are declared to the cache, such as those of a tokenizer.
+    beside: more files of the folder that are declared to the cache, such as those of a tokenizer. Of files that the
+    user has elsewhere a lockfile gets the checksums.
     """
     try:
         info = model_info.read_model_info(folder)
@@ -102,7 +103,8 @@ def model_answer(env: MutableMapping[str, Any], folder: Path, beside: Sequence[s
     own = [str(path) for path in info.files if path.is_relative_to(folder)]
     _register_given(env)
     files = [*own, *(str(folder / name) for name in (model_info.MODEL_INFO_FILE, *beside))]
-    return {"return": 0, "files": files, **_locked_downloads(Path.cwd())}
+    given = {path.name: sha256 for path, sha256 in info.checksums.items() if path in outside}
+    return {"return": 0, "files": files, **_locked(Path.cwd(), given)}
 
 
 def _register_given(env: Mapping[str, Any]) -> None:
@@ -111,14 +113,15 @@ def _register_given(env: Mapping[str, Any]) -> None:
         own_copies.register(Path.cwd(), env["CM_MLPERF_DATA_REGISTERED_AS"], Path(env["CM_MLPERF_DATA_GIVEN_PATH"]))
 
 
-def _locked_downloads(folder: Path) -> Answer:
-    """Return the part of an answer that gives a lockfile the SHA-256 of each file downloaded into `folder`."""
+def _locked(folder: Path, given: Mapping[str, str]) -> Answer:
+    """Return the part of an answer that gives a lockfile the SHA-256 of files: downloaded into `folder`, and given."""
     try:
         rows = json.loads((folder / DOWNLOADS_FILE).read_text(encoding="utf-8"))["files"]
         downloads = {str(name): str(row["sha256"]) for name, row in rows.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return {}
-    return {"locked": {"downloads": downloads}} if downloads else {}
+        downloads = {}
+    locked = {kind: files for kind, files in (("downloads", downloads), ("model_files", given)) if files}
+    return {"locked": locked} if locked else {}
 
 
 def _dataset_facts(folder: Path) -> Mapping[str, Any]:

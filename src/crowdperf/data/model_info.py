@@ -24,6 +24,7 @@ OWN_MODEL_HINT = (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RealModel:
     """A model that was not made here. source: its address or where it was given. facts: further keys of model.json.
+    beside: files with more weights of its only network.
     origin: "published" where its digest was compared with the published one or it was fetched from its publisher, else
     "unchecked" (crowdperf/rules/provenance.py)."""
 
@@ -32,6 +33,7 @@ class RealModel:
     files: Mapping[str, Path]
     source: str
     license: str
+    beside: tuple[Path, ...] = ()
     config: Mapping[str, Any] = field(default_factory=dict)
     reference: Mapping[str, float] | None = None
     precision: str = "fp32"
@@ -41,11 +43,10 @@ class RealModel:
 
 def write_model_info(folder: Path, model: RealModel) -> Path:
     """Write `folder`/model.json and return its path; files outside `folder` are named by their absolute paths."""
-    files = {}
-    for network, path in model.files.items():
-        is_inside = path.is_absolute() and path.is_relative_to(folder)
-        name = path.relative_to(folder).as_posix() if is_inside else str(path.absolute())
-        files[network] = {"file": name, "sha256": file_sha256(path), "size_bytes": path.stat().st_size}
+    files = {network: _row(folder, path) for network, path in model.files.items()}
+    if model.beside:
+        (main,) = files.values()
+        main["beside"] = [_row(folder, path) for path in model.beside]
     info = {
         **model.facts,
         "format": FORMAT,
@@ -65,13 +66,21 @@ def write_model_info(folder: Path, model: RealModel) -> Path:
     return target
 
 
+def _row(folder: Path, path: Path) -> dict[str, Any]:
+    is_inside = path.is_absolute() and path.is_relative_to(folder)
+    name = path.relative_to(folder).as_posix() if is_inside else str(path.absolute())
+    return {"file": name, "sha256": file_sha256(path), "size_bytes": path.stat().st_size}
+
+
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """A model.json that was read. values: all of it. main: each network's file. beside: files with more weights."""
+    """A model.json that was read. values: all of it. main: each network's file. beside: files with more weights.
+    checksums: the SHA-256 of files, where model.json has it."""
 
     values: Mapping[str, Any]
     main: Mapping[str, Path]
     beside: tuple[Path, ...]
+    checksums: Mapping[Path, str]
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -114,7 +123,8 @@ def read_model_info(folder: Path) -> ModelInfo:
         text = "\n".join(f"  {problem}" for problem in problems)
         raise DataError(f"{path} describes other files than there are:\n{text}", "rebuild the model with --renew")
     names = set(main.values())
-    return ModelInfo(values, main, tuple(file for file, _ in checksums if file not in names))
+    beside = tuple(file for file, _ in checksums if file not in names)
+    return ModelInfo(values, main, beside, {file: sha256 for file, sha256 in checksums if sha256})
 
 
 def _problem(path: Path, sha256: str | None) -> str:

@@ -25,6 +25,8 @@ _PRECISIONS = {1: "fp32", 2: "int8", 3: "int8", 10: "fp16", 16: "bf16", 21: "int
 """Of weights; others (shapes, indices) say nothing about the arithmetic."""
 
 _GRAPH, _INITIALIZER, _INPUT, _OUTPUT = 7, 5, 11, 12
+_EXTERNAL_DATA = 13
+"""Of an initializer: pairs of keys and values, of which `location` names the file."""
 _SHAPE_WORD = re.compile(r"\s*([^:=;]+?)\s*[:=]\s*((?:-?\d+\s*[,x]\s*)*-?\d+)\s*(?:;|,(?=\s*\S)|$)")
 _LARGEST_SIZE = 2**31 - 1
 _SHAPE_FORM = "NAME:1,3,224,224 (several: separated by semicolons)"
@@ -47,11 +49,12 @@ class GraphTensor:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graph:
     """The interface of the network. precision: the number format of most of its weights, as MLPerf calls
-    it; "fp32" without weights."""
+    it; "fp32" without weights. beside: other files with its weights, sorted."""
 
     inputs: tuple[GraphTensor, ...]
     outputs: tuple[GraphTensor, ...]
     precision: str
+    beside: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,25 +134,31 @@ def _tensor(data: memoryview) -> GraphTensor:
 
 
 def read_graph(path: Path) -> Graph:
-    """Return the inputs and outputs of an ONNX file. Raises DataError for a file that is not one, or has none."""
+    """Return the inputs and outputs of an ONNX file. Raises DataError for a file that is not one, or has none, and
+    for weights that are not beside it."""
     try:
         with path.open("rb") as file:
             data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))  # closed with its last slice
-        return _graph(data)
+        graph = _graph(data, path.parent)
     except (OSError, ValueError, IndexError) as error:
         reason = error.strerror if isinstance(error, OSError) else "the file ends early"
         if isinstance(error, ValueError):
             reason = "the file is empty" if path.stat().st_size == 0 else str(error)
         raise DataError(f"{path} cannot be used as an ONNX file: {reason}", "give a file written by ONNX") from error
+    if missing := [file for file in graph.beside if not file.is_file()]:
+        lost = ", ".join(map(str, missing))
+        raise DataError(f"weights of {path} are in files that are missing: {lost}", "copy them to its folder")
+    return graph
 
 
-def _graph(data: memoryview) -> Graph:
+def _graph(data: memoryview, folder: Path) -> Graph:
     graphs = _parts(data, _GRAPH)
     if len(graphs) != 1:
         raise ValueError("it has no graph")
     inputs: list[memoryview] = []
     outputs: list[memoryview] = []
     weights: set[str] = set()
+    beside: set[str] = set()
     counts: Counter[str] = Counter()
     for number, value in _fields(graphs[0]):
         if not isinstance(value, memoryview):
@@ -157,13 +166,22 @@ def _graph(data: memoryview) -> Graph:
         if number == _INITIALIZER:
             weights.add(_text(value, 8))
             counts.update(_weights(value))
+            rows = _parts(value, _EXTERNAL_DATA)
+            beside.update(_text(row, 2) for row in rows if _text(row, 1) == "location")
         elif number in (_INPUT, _OUTPUT):
             (inputs if number == _INPUT else outputs).append(value)
     given = [one for one in inputs if _text(one, 1) not in weights]  # before IR version 4 weights are inputs as well
     if not given or not outputs:
         raise ValueError("its graph has no inputs or no outputs")
     precision = counts.most_common(1)[0][0] if counts else "fp32"
-    return Graph(inputs=tuple(map(_tensor, given)), outputs=tuple(map(_tensor, outputs)), precision=precision)
+    if away := [name for name in sorted(beside) if Path(name).is_absolute() or ".." in Path(name).parts]:
+        raise ValueError(f"its weights are outside its folder: {away[0]}")  # onnxruntime refuses them as well
+    return Graph(
+        inputs=tuple(map(_tensor, given)),
+        outputs=tuple(map(_tensor, outputs)),
+        precision=precision,
+        beside=tuple(folder / name for name in sorted(beside)),
+    )
 
 
 def _weights(data: memoryview) -> dict[str, int]:
