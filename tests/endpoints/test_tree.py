@@ -10,6 +10,7 @@ import yaml
 from curve_tree import NUMBERS, declaration, measured, setup_of
 from report_folder import Setup
 
+from crowdperf.endpoints.fields import ClientFileError
 from crowdperf.endpoints.pointfiles import Offline, read_point, read_provenance, read_system
 from crowdperf.endpoints.tree import MeasuredPoint, TreeError, masked_config, write_tree
 
@@ -51,6 +52,10 @@ def test_provenance_says_what_the_other_files_cannot(points: tuple[MeasuredPoint
     dated = (replace(points[0], started_utc="2026-11-23T10:00Z", client_commit="ea332753"), *points[1:])
     provenance = read_provenance(write_tree(tmp_path, declaration(label="test run"), dated) / "docs/provenance.json")
     assert (provenance.label, provenance.dataset_samples) == ("test run", 64)
+    path = tmp_path / "other.json"
+    path.write_text(json.dumps({**json.loads(next(tmp_path.rglob("provenance.json")).read_text()), "format": 99}))
+    with pytest.raises(ClientFileError, match="format"):
+        read_provenance(path)
     assert provenance.points["r1"].client_commit == "ea332753"
     assert [provenance.points[f"r{one}"].greatest_in_flight for one in NUMBERS] == list(NUMBERS)
     assert all(len(one.events_sha256) == 64 and not one.differences for one in provenance.points.values())

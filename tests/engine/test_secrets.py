@@ -125,6 +125,7 @@ def test_the_value_of_a_secret_is_hidden_wherever_it_was_seen_and_stands() -> No
         text = "s3cr3t-1 s3cr3t-2 xs3cr3t-3x s3cr3t-4"
         assert hidden_text(text) == stored(text) == f"{MASK} {MASK} x{MASK}x {MASK}"
         assert RequestError(f"bad {text}").message == f"bad {hidden_text(text)}"
+        assert RequestError("bad", hint=text).describe() == f"bad\n  hint: {hidden_text(text)}"
     assert known_secrets() == ()
     assert hidden_text(text) == text
 

@@ -309,7 +309,7 @@ def test_the_tree_of_a_rehearsal_says_so_first_and_lists_nothing_else(trees):  #
         text.splitlines()[0].startswith(f"TREE: {REHEARSAL_LABEL}: every result of this tree") and "SYN-005" not in text
     )
     assert "--rehearsal" in text.splitlines()[1] and len(text.splitlines()) == 4
-    assert "error SYN-005" in of_a_part
+    assert "error SYN-005" in of_a_part and of_a_part.splitlines()[-2].endswith(", 0 warnings")
 
 
 def test_a_rehearsal_that_the_official_checkers_refuse_is_no_disagreement():

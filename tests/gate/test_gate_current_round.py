@@ -64,6 +64,14 @@ def test_a_tree_of_an_endpoint_is_accepted_by_the_gate_and_by_the_checker(model:
     assert VERDICTS["endpoints"][model] == "accepts"
 
 
+def test_a_result_of_an_endpoint_is_known_from_v6_1_on_and_without_logs_of_loadgen(tmp_path: Path):
+    root = build_endpoints(tmp_path, "qwen3.6-27b")
+    assert "RUN-001" in refusing_rules(verdict(root, "v6.0"))
+    (folder,) = root.glob("closed/*/results/*/*/*/accuracy")
+    (folder / "mlperf_log_detail.txt").write_text("")
+    assert "RUN-001" in refusing_rules(verdict(root))
+
+
 @pytest.fixture(scope="module")
 def good(tmp_path_factory: pytest.TempPathFactory):
     """Trees by what they are made of: each is built once."""

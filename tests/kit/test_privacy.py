@@ -304,6 +304,7 @@ def test_general_short_and_public_names_are_not_looked_for() -> None:
         secrets=("q9w8e7",),
         public=("AnnaB",),
     )
+    assert known_of(Person(user="bob", host="x1", home=""), {}) == PrivateNames(users=("bob",)), "x1 is too short"
     root = known_of(Person(user="root", host="vm", home="/root"), {})
     assert root == PrivateNames(homes=("/root",))
     assert [leak.kind for leak in find_leaks("cd /root", root)] == [Kind.HOME_PATH]

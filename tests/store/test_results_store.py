@@ -504,5 +504,6 @@ def test_what_the_client_measured_does_not_hide_a_log_that_is_known() -> None:
     figures = [Figure(name=name, value=value, unit="ms") for name, value in (("50", 1.0), ("90", 2.0), ("99", 3.0))]
     marks = log_marks("ab", 7.0, figures)
     assert len(marks) == 2
+    assert log_marks("", 7.0, figures) == log_marks(None, 7.0, figures) == (), "without a log nothing is known"
     assert log_marks("ab", 7.0, [*figures, Figure(name="client ITL 50", value=4.0, unit="ms")]) == marks
     assert log_marks("ab", 7.0, [*figures, Figure(name="TTFT 50", value=4.0, unit="ms")]) != marks

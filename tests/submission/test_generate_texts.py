@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from generate_support import SUT  # noqa: F401 - puts the package on the path
 from crowdperf.logs.tree import ScenarioPlace
 from crowdperf.rules.names import Mode, Scenario
 from crowdperf.submission import measurements, readme_texts
+from crowdperf.submission.call_summary import result_table
 from crowdperf.submission.run_discovery import FoundRun, sut_of
 
 DIGEST = "ab" * 32
@@ -127,6 +129,26 @@ def test_a_model_json_of_other_weights_is_not_believed(tmp_path: Path) -> None:
     other = {**QUANTISED, "files": {"model": {"file": "x.onnx", "sha256": "00" * 32}}}
     with pytest.raises(measurements.UnknownWeights):
         measurements.weights_of(run_of(tmp_path, info=other, precision="int8"))
+
+
+@pytest.mark.parametrize(
+    ("model", "types"), [("resnet50", "fp32"), ("bert-99", "int64"), ("dlrm-v2-99.9", "fp32, int64"), ("mine", "fp32")]
+)
+def test_the_input_type_is_the_records_and_fp32_without_one(model: str, types: str) -> None:
+    assert measurements._input_type(model) == types
+
+
+def test_the_accuracy_of_a_result_is_that_of_its_own_scenario_and_of_no_test(tmp_path: Path) -> None:
+    log = SimpleNamespace(published=None, is_valid=True)
+    timed = replace(run_of(tmp_path), log=log)
+
+    def scored(value: float, **changed: Any) -> FoundRun:
+        accuracy = {"metrics": [{"name": "acc", "value": value}]}
+        return replace(timed, mode=Mode.ACCURACY, log=None, accuracy=accuracy, **changed)
+
+    others = scored(1.0, test="TEST01"), scored(2.0, place=replace(timed.place, scenario="Server"))
+    (line,) = result_table([timed, *others, scored(76.5)])[3:-1]
+    assert "| acc 76.5 | VALID " in line
 
 
 def test_sections_of_other_models_stay_in_the_calibration_text(tmp_path: Path) -> None:

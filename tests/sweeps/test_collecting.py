@@ -14,9 +14,20 @@ from crowdperf.kit.csv_cells import guarded
 from crowdperf.sweeps.collecting import Facts, Figures, Row, best_of, figures_of, summary_text, sweep_csv, sweep_json
 from crowdperf.sweeps.commands import under_way
 from crowdperf.sweeps.folder import State, SweepFolder
+from crowdperf.sweeps.local import LocalExecutor
 from crowdperf.sweeps.page import page
-from crowdperf.sweeps.planning import LoadgenRun, Plan, PlannedPoint, plan_json, plan_text, with_earlier
+from crowdperf.sweeps.planning import (
+    LOADGEN_RECIPE,
+    LoadgenRun,
+    Plan,
+    PlannedPoint,
+    loadgen_runs,
+    plan_json,
+    plan_text,
+    with_earlier,
+)
 from crowdperf.sweeps.report import NoSweep, read_report
+from crowdperf.sweeps.slurm import SlurmExecutor
 from crowdperf.sweeps.states import PointStatus, status
 
 FACTS = Facts(name="s", digest="d", made_utc="2026-11-23T00:00:00Z", command="cm run <b>", recipe="run,x")
@@ -196,6 +207,15 @@ def test_a_plan_counts_node_hours_and_points_by_axis() -> None:
     assert "2. p2-r1: planned, 1 LoadGen run, about 60 s" in plan_text(plan, {})
 
 
+def test_the_runs_of_a_point_are_found_in_its_plan_with_their_mode() -> None:
+    def step(*variations: str) -> dict[str, Any]:
+        rows = [{"name": name} for name in variations]
+        return {"recipe": f"{LOADGEN_RECIPE},1", "action": "run", "variations": rows, "inputs": {}}
+
+    found = loadgen_runs({"children": [step("offline", "accuracy"), {"children": [step("server")]}, {"recipe": "x"}]})
+    assert [(one.scenario, one.mode) for one in found] == [("offline", "accuracy"), ("server", "performance")]
+
+
 @pytest.mark.parametrize("wrong", [{"planned_s": "soon"}, {"inputs": ["a"]}, {"runs": [{"scenario": 1}]}, {"id": None}])
 def test_a_plan_is_read_back_whole_or_said_to_be_damaged(tmp_path: Path, wrong: dict[str, Any]) -> None:
     points = (replace(point(1), runs=(LoadgenRun("offline", "performance", 60.0),)), point(2))
@@ -204,6 +224,8 @@ def test_a_plan_is_read_back_whole_or_said_to_be_damaged(tmp_path: Path, wrong: 
     file.write_text(json.dumps(content))
     report = read_report(tmp_path)
     assert (report.points, report.settings, report.facts.digest) == (points, {"kind": "local"}, plan.digest)
+    for kind, executor in (("local", LocalExecutor), ("slurm", SlurmExecutor), ("lost", LocalExecutor)):
+        assert type(replace(report, settings={"kind": kind}).executor(print)) is executor
     content["points"][1] |= wrong
     file.write_text(json.dumps(content))
     with pytest.raises(NoSweep, match=r"plan\.json is damaged"):
