@@ -112,6 +112,18 @@ say_hint() {
   say "  hint: $1"
 }
 
+# Prints how to get a checkout of one's own: git clones no folder of another user, and there may be no repository.
+copy_words() {
+  local quoted
+  quoted="$(printf '%q' "$CHECKOUT")"
+  if [ -O "$CHECKOUT/.git" ]; then
+    printf '%s' "make a clone of your own: git clone $quoted crowdperf"
+  else
+    printf '%s' "make a copy of your own: mkdir crowdperf && tar -C $quoted --exclude='./.venv*' --exclude=./.cm" \
+      " --exclude=./cache --exclude=./results -c . | tar -C crowdperf -x"
+  fi
+}
+
 # prepare_environment FOLDER REQUIREMENTS [IMPORTS]: the environment holds what the file asks for; done once per version of
 # it. It keeps the Python that it was made with, unless CROWDPERF_PYTHON names one of another version. With IMPORTS, as
 # "numpy, yaml", only what these import is compiled now, and other files when they are first imported.
@@ -122,7 +134,7 @@ prepare_environment() {
   if is_ready "$folder" "$wanted"; then return 0; fi
   if ! { exec 9>"$folder.lock"; } 2>/dev/null; then
     say "$(id -un 2>/dev/null) cannot write into $CHECKOUT, where ./cm keeps its environment, cache and results."
-    say_hint "make a clone of your own: git clone $(printf '%q' "$CHECKOUT") crowdperf"
+    say_hint "$(copy_words)"
     return 1
   fi
   if command -v flock >/dev/null 2>&1; then flock 9; fi

@@ -184,7 +184,18 @@ def test_a_checkout_that_cannot_be_written_is_named_with_a_way_out(shell: Shell,
     failed = shell("prepare_environment .venv requirements.txt")
     assert failed.returncode == 1
     assert f" cannot write into {checkout}, where ./cm keeps its environment" in failed.stderr
-    assert "hint: make a clone of your own: git clone " in failed.stderr and len(failed.stderr.splitlines()) == 2
+    hint = failed.stderr.splitlines()[1].strip()
+    assert hint.startswith("hint: make a copy of your own: mkdir crowdperf && ") and failed.stderr.count("\n") == 2
+    for name in (".venv/bin", ".cm", "cache", ".git"):
+        (checkout / name).mkdir(parents=True)
+    elsewhere = checkout.parent / "elsewhere"
+    elsewhere.mkdir()
+    subprocess.run(["bash", "-c", hint.partition("own: ")[2]], cwd=elsewhere, check=True)
+    assert sorted(path.name for path in (elsewhere / "crowdperf").iterdir()) == [
+        ".git", "requirements.txt", "script", "tools"
+    ]  # fmt: skip
+    owned = shell("prepare_environment .venv requirements.txt").stderr
+    assert "hint: make a clone of your own: git clone " in owned, "git clones a repository of the same user"
 
 
 def test_packages_that_cannot_be_installed_are_no_finished_environment(prepared: Path, shell: Shell) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -125,6 +126,15 @@ def test_cm_is_started_in_the_home_that_was_set_up(tmp_path: Path, monkeypatch: 
     home = tmp_path / ".local/share/crowdperf/cm"
     assert command.os.environ["CM_REPOS"] == str(home)
     assert json.loads((home / "repos.json").read_text()) == [str(ROOT)]
+
+
+def test_a_python_that_cannot_be_started_again_is_no_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CM_REPOS", str(tmp_path))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "gone"))
+    assert command.main(["--version"]) == 1
+    assert f"cannot set up its home: [Errno 2] No such file or directory: '{tmp_path}/gone'" in capsys.readouterr().err
 
 
 def test_the_repository_of_a_checkout_is_the_checkout(tmp_path: Path) -> None:

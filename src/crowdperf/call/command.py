@@ -195,6 +195,7 @@ def main(words: Sequence[str] | None = None) -> int:
         os.environ.update(added)
         home = Path(os.environ["CM_REPOS"])
         register(home, repository(home.parent if "CM_REPOS" in added else home))
+        make_index(home)
     except CommandError as error:
         return _refused(asked, f"{error}\n  hint: crowdperf --help")
     except OSError as error:
@@ -206,7 +207,6 @@ def main(words: Sequence[str] | None = None) -> int:
         "-c",
         f"{END_AT_CTRL_C}{LEAVE_WORKING_FOLDER}; from cmind.cli import run; run()",
     ]  # rooms do not import CM
-    make_index(home)
     return os.execv(sys.executable, [*cm, *line])
 
 
