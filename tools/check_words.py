@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from reader import exit_code
 from syntax import walk
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -254,4 +255,4 @@ def main(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(exit_code(main, sys.argv[1:]))

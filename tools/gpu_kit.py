@@ -31,6 +31,8 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
+from reader import exit_code
+
 CHECKOUT = Path(__file__).resolve().parents[1]
 SOURCE = CHECKOUT / "src"
 PROGRAM = Path(__file__).with_name("gpu_kit_steps.py")
@@ -291,4 +293,4 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_code(main))

@@ -28,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from gpu_kit import CHECKOUT, FAIL, NEEDS_GPU, NETWORKS, PASS, SKIP, Kit, seconds_of
 from gpu_kit_models import Processor, llama, opened_on, several, wait_of
 from gpu_kit_runs import harness, quiet, refusals
+from reader import exit_code
 
 LARGEST_DIFFERENCE = {"fp32": 1e-4, "fp16": 2e-2, "bf16": 2e-2}
 """Of outputs on the GPU against the processor's in fp32, as part of the largest: ten (bf16: seven) bits of mantissa."""
@@ -436,4 +437,4 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_code(main))

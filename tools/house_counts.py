@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from reader import exit_code
 from snapshot_engine import LIBRARY
 from snapshot_trees import package_roots
 from syntax import walk
@@ -402,4 +403,4 @@ def main(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(exit_code(main, sys.argv[1:]))

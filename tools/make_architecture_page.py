@@ -11,6 +11,7 @@ from html import escape
 from pathlib import Path
 
 import made_table
+from reader import exit_code
 from rooms import FLOORS, HARNESS, ROOMS, ROOT, imports_between, imports_of_folder, outside_packages, sentence_of
 
 PAGE = ROOT / "docs" / "explanation" / "architecture.md"
@@ -162,4 +163,4 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_code(main))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import engine_package  # noqa: F401 - the next imports need it
 import made_table
+from reader import exit_code
 from recipe_engine.auditing.findings import CODES, LEVELS
 
 CHECKOUT = Path(__file__).resolve().parent.parent
@@ -28,4 +29,4 @@ def table() -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(made_table.main(TARGET, NAME, table(), __doc__))
+    sys.exit(exit_code(made_table.main, TARGET, NAME, table(), __doc__))

@@ -21,6 +21,7 @@ PAGES = CHECKOUT / "docs" / "reference" / "benchmarks"
 sys.path.append(str(CHECKOUT / "src"))
 
 from benchmark_page import benchmark_page  # noqa: E402
+from reader import exit_code  # noqa: E402
 from rules_tables import RULES_PAGE, rules_page  # noqa: E402
 
 from crowdperf.harness.base.calibration_lists import OFFICIAL  # noqa: E402
@@ -396,4 +397,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(exit_code(main))

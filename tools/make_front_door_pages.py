@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from reader import exit_code
 
 ROOT = Path(__file__).resolve().parents[1]
 LINES = ROOT / "tests" / "docs" / "document_lines.yaml"
@@ -91,4 +92,4 @@ def main(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(exit_code(main, sys.argv[1:]))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import engine_package  # noqa: F401 - the next imports need it
 import made_table
+from reader import exit_code
 from recipe_engine.disk.metadata import read_meta
 from recipe_engine.documents.recipe_help import HelpInput, costs_of, inputs_of
 from recipe_engine.rules.model import Recipe
@@ -74,4 +75,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_code(main))

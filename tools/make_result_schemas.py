@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from reader import exit_code
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 SOURCE = CHECKOUT / "tools" / "result_files.yaml"
@@ -185,4 +186,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_code(main))

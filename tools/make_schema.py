@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import engine_package  # noqa: F401 - the next imports need it
+from reader import exit_code
 from recipe_engine.disk.metadata import SCRIPT_AUTOMATION_UID
 from recipe_engine.rules.conditions import FALSE_WORDS, TRUE_WORDS
 from recipe_engine.rules.keys import (
@@ -239,4 +240,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_code(main))

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from reader import exit_code
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 OUT = CHECKOUT / "build" / "site-pages"
@@ -144,4 +145,4 @@ def main(words: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_code(main))

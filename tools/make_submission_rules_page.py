@@ -13,6 +13,8 @@ TARGET = CHECKOUT / "docs" / "reference" / "submission-rules.md"
 NAME = Path(__file__).name
 sys.path.append(str(CHECKOUT / "src"))
 
+from reader import exit_code  # noqa: E402
+
 from crowdperf.gate import gate  # noqa: E402, F401 - the rules register themselves
 from crowdperf.gate.evidence import EXCEPTIONS, published, tried_of  # noqa: E402
 from crowdperf.gate.rulebook import ALL_DIVISIONS, RULES, Rule  # noqa: E402
@@ -38,4 +40,4 @@ def table() -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(made_table.main(TARGET, NAME, table(), __doc__))
+    sys.exit(exit_code(made_table.main, TARGET, NAME, table(), __doc__))

@@ -32,6 +32,7 @@ from typing import Any
 import house_counts
 import snapshot_engine
 import snapshot_trees
+from reader import exit_code
 from snapshot_engine import LIBRARY, Engine, mask
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -254,4 +255,4 @@ def main(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(exit_code(main, sys.argv[1:]))

@@ -39,6 +39,7 @@ from typing import Any
 import changed_tests
 import yaml
 from missing_room_plugin import VARIABLE
+from reader import exit_code
 from rooms import all_imported
 from syntax import walk
 from without_room_tests import Gone, facts_of, pruned_tests
@@ -471,4 +472,4 @@ def main(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(exit_code(main, sys.argv[1:]))
