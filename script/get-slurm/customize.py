@@ -50,7 +50,7 @@ def _none(missing: tuple[str, ...]) -> str:
 
 def _silent(slurm: facts.Slurm) -> str:
     return (
-        f"Slurm {slurm.version} does not answer: {slurm.trouble}\n"
+        f"{f'Slurm {slurm.version}'.rstrip()} does not answer: {slurm.trouble}\n"
         "  hint: try `scontrol ping`. SLURM_CONF must name the cluster's slurm.conf unless it is /etc/slurm/slurm.conf"
     )
 

@@ -171,7 +171,9 @@ def _brought(config: Config) -> str:
         return f"synthetic prompts with the times and lengths of the trace {Path(trace).name}"
     prompts = options.get("prompts")
     given = f"your prompts {Path(prompts).name}" if prompts else f"synthetic prompts of {options['input_tokens']} words"
-    return f"{given}, answers of up to {options.get('output_tokens', 'the default number of')} tokens"
+    generation = record_of(config.model).generation
+    usual = generation.sampling.max_tokens if generation else ""
+    return f"{given}, answers of up to {options.get('output_tokens', usual)} tokens"
 
 
 def _scenario_record(outcome: ScenarioOutcome) -> dict[str, Any]:
