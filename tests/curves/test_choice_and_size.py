@@ -5,8 +5,9 @@ import random
 import pytest
 
 from crowdperf.curves.choice import automatic_points, missing
+from crowdperf.curves.recorded import c_max_of
 from crowdperf.curves.sizing import calibration_s, expected_s, samples_for
-from crowdperf.endpoints.regions import MIN_POINTS, regions_of, uncovered
+from crowdperf.endpoints.regions import MIN_POINTS, RegionError, regions_of, uncovered
 
 
 @pytest.mark.parametrize(
@@ -67,3 +68,8 @@ def test_expected_seconds() -> None:
     assert expected_s(1200) == pytest.approx(1320 + 20 + 30)
     assert expected_s(0) == 15
     assert (calibration_s(2.0), calibration_s(1200.0)) == (2.0, 20.0)
+
+
+def test_a_curve_without_a_fixed_concurrency_has_no_regions() -> None:
+    with pytest.raises(RegionError, match="no run with a fixed concurrency"):
+        c_max_of(())

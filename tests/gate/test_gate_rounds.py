@@ -5,14 +5,12 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from gate_support import refusing_rules, trees, verdict  # noqa: F401
 from helpers import with_python_path
 from tree_builder import SUBMITTER, SYSTEM, build
 
-from crowdperf.gate import views
 from crowdperf.gate.rules_run import early_stopping_was_met
 from crowdperf.logs.round_tables import ANY_SCENARIO, load_round
 from crowdperf.logs.score_lines import EXAMPLES, PATTERNS, parse_counts, parse_hashes, parse_scores
@@ -246,11 +244,3 @@ def official_checkout() -> Path:
     if not (path / "tools" / "submission").is_dir():
         pytest.skip("set CROWDPERF_INFERENCE_CHECKOUT to a checkout of mlcommons/inference")
     return path
-
-
-def test_a_server_result_of_v0_7_has_five_performance_runs(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(views, "_run", lambda scenario, test, folder: folder)
-    for name, scenario, count in (("v0.7", "Server", 5), ("v0.7", "Offline", 1), ("v1.0", "Server", 1)):
-        tree = SimpleNamespace(round=SimpleNamespace(name=name))
-        view = SimpleNamespace(tree=tree, scenario=scenario, folder="x")
-        assert list(views.performance_runs(view)) == [f"x/performance/run_{one}" for one in range(1, count + 1)]

@@ -27,7 +27,7 @@ from shared_results import (
 from crowdperf.logs import found_runs
 from crowdperf.store.bundle import MANIFEST, SIGNATURE, Bundle, NothingToShare, make_bundle, read_bundle
 from crowdperf.store.consistency import results_of_bundle
-from crowdperf.store.redaction import Sender
+from crowdperf.store.redaction import Sender, masked_text
 from crowdperf.store.refusal import BundleRefused
 from crowdperf.store.signatures import (
     SSH_NAMESPACE,
@@ -257,3 +257,20 @@ def test_a_signature_has_one_form_and_the_old_one_is_still_read() -> None:
     others += [good.lower(), good.replace(b"U1NIU0lH", b"U1NIU0lI"), b"\x00" + good]
     for changed in others:
         assert not is_bundle_signed_by(own.public_key, changed, message), changed
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("http://box:8000/v1 https://box/x http://10.1.2.3/x http://[fe80::1]/x",
+         "http://<host>:8000/v1 https://<host>/x http://<host>/x http://<host>/x"),
+        ("https://example.org:8443/x https://example.org/x http://localhost:80 http://[::1]:80",
+         "https://<host>:8443/x https://example.org/x http://localhost:80 http://[::1]:80"),
+        ("10.1.2.3", "<address>"), ("10.1.2.3:22 as 1.2.3.4", "<address>:22 as 1.2.3.4"),
+        ("torch 2.13.0 and driver 580.95.05.1", "torch 2.13.0 and driver 580.95.05.1"),
+        ("mail jo@example.org", "mail <e-mail address>"), ("mac 0a:1B:2c:3d:4e:5f", "mac <MAC address>"),
+        ("GPU-01234567-89ab-cdef-0123-456789abcdef", "<UUID>"),
+    ],
+)  # fmt: skip
+def test_what_names_a_machine_or_a_person_is_masked(text: str, shown: str) -> None:
+    assert masked_text(text, Sender()) == shown

@@ -48,8 +48,8 @@ def test_tables_and_dictionary_agree(database: Path, tmp_path: Path) -> None:
     metrics = {row["name"]: float(row["value"]) for row in read if row["unit"] == "ms"}
     assert metrics["TTFT 99"] == 55.75
     with (tmp_path / "out" / "results.csv").open(encoding="utf-8", newline="") as file:
-        times = {row["ttft_p99_ms"] for row in csv.DictReader(file)}
-    assert times == {"", "55.75"}
+        cells = {name: {row[name] for row in rows} for rows in [list(csv.DictReader(file))] for name in rows[0]}
+    assert (cells["ttft_p99_ms"], cells["valid"]) == ({"", "55.75"}, {"", "True"})
 
 
 def test_hidden_results_stay_out(database: Path, tmp_path: Path) -> None:
