@@ -33,6 +33,17 @@ def test_a_good_closed_tree_of_a_round_is_accepted(round_name: str, tmp_path):
     assert refusing_rules(verdict(tmp_path, round_name)) == set()
 
 
+@pytest.mark.parametrize(
+    ("folder", "name", "rule"), [("results", "Results_", "TREE-006"), ("systems", "Systems", "SYS-001")]
+)
+def test_where_a_folder_is_missing_one_of_almost_that_name_is_told(folder: str, name: str, rule: str, tmp_path: Path):
+    build(tmp_path, "open", "v5.1")
+    place = tmp_path / "open" / SUBMITTER
+    (place / folder).rename(place / name)
+    found = [one.found for one in verdict(tmp_path, "v5.1").findings if one.rule == rule]
+    assert found and all(text.endswith(f", but there is open/{SUBMITTER}/{name}") for text in found)
+
+
 def test_before_v5_a_closed_tree_needs_test05_and_mlperf_conf(tmp_path):
     build(tmp_path, "closed", "v4.0")
     for path in tmp_path.glob("closed/*/measurements/*/*/Offline/mlperf.conf"):

@@ -128,6 +128,10 @@ _MOST, _MAX_OF_RULE = 100_000, 100
 """The maximum number of findings, and of one rule's findings in a scenario: a forged file may have millions."""
 
 
+_MISSING, _MOST_SEARCHED = ("missing", "no system with results"), 1000
+"""How findings of something missing begin, and before how many findings a similar name is looked for."""
+
+
 class _Collector:
     """The findings so far."""
 
@@ -156,13 +160,19 @@ class _Collector:
                 path=_shown(found.path),
                 line=found.line,
                 text=rule.text,
-                found=_shown(found.found),
+                found=_shown(self._with_similar(found)),
                 allowed=_shown(found.allowed),
                 source=found.source or rule.source,
                 step=step.value,
                 fix=_shown(self._command_of(step, subject)),
             )
         )
+
+    def _with_similar(self, found: Violation) -> str:
+        """What was found, with the folder or file of almost the same name where one is missing."""
+        is_searched = found.path and found.found.startswith(_MISSING) and len(self.findings) < _MOST_SEARCHED
+        similar = self.tree.listing.similar(found.path) if is_searched else ""
+        return f"{found.found}, but there is {similar}" if similar else found.found
 
     def _command_of(self, step: Step, subject: Subject) -> str:
         return command_of(step, subject, self.shown_root, self.tree.round.name, self.tree.options.results_folders)

@@ -12,6 +12,9 @@ from pathlib import Path, PurePosixPath
 _GIT = ".git"
 """In the root: the history of a clone, which is not part of the tree. It is ignored."""
 
+_MOST_NAMES = 10_000
+"""So many names of a folder are compared with a missing one: a forged tree may have millions."""
+
 
 @dataclass(frozen=True, slots=True)
 class Oddity:
@@ -46,6 +49,22 @@ class Listing:
         """Return the plain files below a folder, at any depth."""
         start = f"{folder}/" if folder else ""
         return (path for path in self.sizes if path.startswith(start))
+
+    def similar(self, path: str) -> str:
+        """Return the path that differs from a missing one in one name, by its case or by marks at its ends: `Results_`
+        instead of `results`. Empty if there is none, or if nothing is missing."""
+        folder = ""
+        for name in path.split("/"):
+            here = join(folder, name)
+            if here not in self.folders and here not in self.sizes:
+                names = self.folders.get(folder, ())[:_MOST_NAMES] if here not in self.links else ()
+                return next((join(folder, one) for one in names if _plain(one) == _plain(name)), "")
+            folder = here
+        return ""
+
+
+def _plain(name: str) -> str:
+    return name.casefold().strip("_-. ")
 
 
 def join(folder: str, name: str) -> str:
