@@ -93,8 +93,10 @@ prepare_torch() {
 # create_environment PYTHON FOLDER: makes an empty virtual environment with pip in it.
 create_environment() {
   "$1" -I "$CHECKOUT/script/install-python-venv/environment.py" "$1" "$2" >&2 && return 0
-  rm -rf "$2"
-  say_hint "sudo apt-get install -y python3-venv"
+  if [ $? -ne 2 ]; then # with 2 it has printed its own hint
+    rm -rf "$2"
+    say_hint "sudo apt-get install -y python3-venv"
+  fi
   return 1
 }
 

@@ -59,4 +59,4 @@ def asked_path(env: Mapping[str, Any], process_env: Mapping[str, str]) -> str:
 
 def cache_tag(path: str) -> str:
     """The tag that tells a scratch space in the cache from those at other paths."""
-    return f"scratch-{hashlib.sha256(path.encode()).hexdigest()[:12]}" if path else DEFAULT_TAG
+    return f"scratch-{hashlib.sha256(os.fsencode(path)).hexdigest()[:12]}" if path else DEFAULT_TAG

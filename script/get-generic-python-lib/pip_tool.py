@@ -338,7 +338,7 @@ def _lock(described: Description) -> Iterator[int]:
     if described.is_virtual:
         path = Path(described.prefix) / ".pip-install.lock"
     else:
-        digest = hashlib.sha256(described.prefix.encode()).hexdigest()[:16]
+        digest = hashlib.sha256(os.fsencode(described.prefix)).hexdigest()[:16]
         path = Path(tempfile.gettempdir()) / f"pip-install-{os.getuid()}-{digest}.lock"
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

@@ -50,6 +50,10 @@ class VenvError(Exception):
     """The environment could not be made. The text says why and what to try."""
 
 
+class BadPlace(VenvError):
+    """No environment can be made in a folder of that name."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """What a command gave: whether it succeeded, its standard output, and the last lines that it said."""
@@ -73,9 +77,21 @@ def make(base: Path, folder: Path, package_manager: str, *, has_system_packages:
     has_system_packages: whether it sees the packages of `base` too (`venv --system-site-packages`).
     A half-made environment in the same folder is replaced. Raises VenvError with the command that helps.
     """
+    if not _is_utf8(folder):
+        raise BadPlace(
+            f"no virtual environment can be made in {str(folder)!a}: Python's venv needs a path that is valid UTF-8\n"
+            "hint: move the checkout to such a folder, or set CROWDPERF_CACHE to one"
+        )
     with _alone(folder) as lock:
         options = ("--clear", *(["--system-site-packages"] if has_system_packages else []))
         return _make([str(base), "-I", "-m", "venv", *options], folder, package_manager, lock)
+
+
+def _is_utf8(path: Path) -> bool:
+    try:
+        return os.fsencode(path) == str(path).encode()
+    except UnicodeError:
+        return False
 
 
 def _make(command: Sequence[str], folder: Path, package_manager: str, lock: int) -> str:
@@ -201,7 +217,7 @@ def _alone(folder: Path) -> Iterator[int]:
     The programs that make it get the descriptor too: when this process is killed and they go on, the next try waits
     for them instead of writing into the same folder beside them.
     """
-    digest = hashlib.sha256(os.path.realpath(folder).encode()).hexdigest()[:16]
+    digest = hashlib.sha256(os.fsencode(os.path.realpath(folder))).hexdigest()[:16]
     path = Path(tempfile.gettempdir()) / f"python-venv-{os.getuid()}-{digest}.lock"
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -248,11 +264,15 @@ def help_command(package_manager: str, minor_version: str) -> str:
 
 
 def main(words: Sequence[str]) -> int:
-    """`environment.py PYTHON FOLDER` makes the environment FOLDER; says why not and returns 1 where it cannot."""
+    """`environment.py PYTHON FOLDER` makes the environment FOLDER; where it cannot, it prints why and returns 1, for a
+    folder that cannot hold one 2."""
     python, folder = words
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is ignored, each child counts as a success
     try:
         make(Path(python), Path(folder), "")
+    except BadPlace as error:
+        print(str(error).replace("\nhint:", "\n  hint:"), file=sys.stderr)
+        return 2
     except VenvError as error:
         print(str(error).partition("\nhint:")[0], file=sys.stderr)
         return 1

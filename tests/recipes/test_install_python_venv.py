@@ -102,6 +102,16 @@ def test_an_environment_in_a_folder_with_characters_of_a_shell_is_activated_as_i
         assert (shown.stdout.splitlines(), shown.stderr) == ([str(folder), str(folder / "bin" / "pip")], "")
 
 
+def test_a_folder_that_is_not_utf_8_is_refused_with_the_way_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "lat\udce9" / "env"
+    with pytest.raises(environment.VenvError, match=r"lat\\udce9/env': .* valid UTF-8\nhint: move the checkout"):
+        environment.make(Path(sys.executable), folder, "apt")
+    assert environment.main([sys.executable, str(folder)]) == 2 and not folder.exists()
+    assert "\n  hint: move the checkout" in capsys.readouterr().err
+
+
 def test_without_a_wheel_of_pip_the_pip_of_another_python_installs_one(
     tmp_path: Path, fake_tool: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
