@@ -1,69 +1,67 @@
-"""get-dataset-kits19, -brats19: what the hooks decide, refuse and export; run.sh on real files."""
+"""Recipes of data sets that users get themselves (crowdperf.data.datasets.CaseSet): what the hooks decide, refuse and
+export; run.sh on real files."""
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import pytest
 from harness_libraries import need
-from recipe_loader import exported, load_recipe
+from recipe_loader import exported, load_recipe, recipe_meta
 from recipe_script import run_script
 
-
-@dataclass(frozen=True, kw_only=True)
-class Cases:
-    """A data set of cases. says: what a refusal without a copy holds. folder: one that a copy has; missing: the first
-    file that then lacks."""
-
-    says: tuple[str, ...]
-    folder: str
-    missing: str
-
-
-SETS: Mapping[str, Cases] = {
-    "kits19": Cases(
-        says=("https://github.com/neheller/kits19", "CC BY-NC-SA 4.0", "starter_code.get_imaging", "--path=FOLDER"),
-        folder="case_00000",
-        missing="/case_00000/imaging.nii.gz",
-    ),
-    "brats19": Cases(
-        says=("https://www.med.upenn.edu/cbica/brats2019/data.html", "MICCAI_BraTS_2019_Data_Training", "--path="),
-        folder="HGG",
-        missing="BraTS19_2013_13_1_t1.nii.gz",
-    ),
+SETS: Mapping[str, tuple[str, ...]] = {
+    "kits19": ("https://github.com/neheller/kits19", "CC BY-NC-SA 4.0", "starter_code.get_imaging", "--path=FOLDER"),
+    "brats19": ("https://www.med.upenn.edu/cbica/brats2019/data.html", "MICCAI_BraTS_2019_Data_Training", "--path="),
+    "coco2014": ("pt_inception-2015-12-05-6726825d.pth",),
+    "criteo": ("https://ailab.criteo.com", "terabyte_processed_test.bin", "day_23_dense.npy", "--path=FOLDER"),
+    "igbh": ("2.2 TB", "600 GB", "download_igbh_full.sh", "split_seeds.py", "--source=tiny"),
+    "whisper": ("metadata/whisper-dataset.uri",),
 }
-EVERY = pytest.mark.parametrize("name", SETS)
-SYNTHETIC = {"WAY": "synthetic", "KIND": "tiny", "SEED": "0"}
+"""Each data set, with what a refusal without a copy says."""
+VOLUMES = pytest.mark.parametrize(
+    ("name", "folder", "missing"),
+    [("kits19", "case_00000", "/case_00000/imaging.nii.gz"), ("brats19", "HGG", "BraTS19_2013_13_1_t1.nii.gz")],
+)
+"""Those of volumes, with a folder that a copy has, and the first file that it then lacks."""
+SYNTHETIC = {"WAY": "synthetic", "KIND": "tiny", "SEED": "0", "MULTIHOT": "no"}
+GIVEN = {"WAY": "given", "MULTIHOT": "no"}
 
 
 def env_of(name: str, words: Mapping[str, str], **more: str) -> dict[str, str]:
     return {**{f"CM_DATASET_{name.upper()}_{word}": value for word, value in words.items()}, **more}
 
 
-@EVERY
+@pytest.mark.parametrize("name", SETS)
 def test_without_a_copy_it_says_where_to_get_one(inside, hook_input, name):
-    answer = load_recipe(f"get-dataset-{name}").preprocess(hook_input(env_of(name, {"WAY": "given"})))
+    answer = load_recipe(f"get-dataset-{name}").preprocess(hook_input(env_of(name, GIVEN)))
     assert answer["return"] == 1
-    assert all(text in answer["error"] for text in SETS[name].says)
+    assert all(text in answer["error"] for text in SETS[name])
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_a_tiny_set_is_a_synthetic_one(name):
+    env = recipe_meta(f"get-dataset-{name}")["variations"]["tiny"]["env"]
+    assert [env[f"CM_DATASET_{name.upper()}_{word}"] for word in ("WAY", "KIND")] == ["synthetic", "tiny"]
 
 
 @pytest.mark.parametrize(
-    ("words", "size", "path", "says"),
+    ("name", "words", "size", "path", "says"),
     [
-        (SYNTHETIC, "2", "/data", "exclude each other"),
-        (SYNTHETIC, "0", "", "_size.0 cannot be"),
-        (SYNTHETIC, "-1", "", "_size.-1 cannot be"),
-        (SYNTHETIC, "many", "", "_size.1 to _size.9999"),
-        ({"WAY": "given"}, "3", "/data", "used completely"),
+        ("kits19", SYNTHETIC, "2", "/data", "exclude each other"),
+        ("kits19", SYNTHETIC, "0", "", "_size.0 cannot be"),
+        ("kits19", SYNTHETIC, "-1", "", "_size.-1 cannot be"),
+        ("kits19", SYNTHETIC, "many", "", "_size.1 to _size.9999"),
+        ("criteo", SYNTHETIC, "400000", "", "_size.1 to _size.330067"),
+        ("kits19", GIVEN, "3", "/data", "used completely"),
     ],
 )
-def test_what_cannot_be_is_refused(inside, hook_input, words, size, path, says):
-    env = env_of("kits19", words, CM_DATASET_SIZE=size, CM_MLPERF_DATA_GIVEN_PATH=path)
-    answer = load_recipe("get-dataset-kits19").preprocess(hook_input(env))
+def test_what_cannot_be_is_refused(inside, hook_input, name, words, size, path, says):
+    env = env_of(name, words, CM_DATASET_SIZE=size, CM_MLPERF_DATA_GIVEN_PATH=path)
+    answer = load_recipe(f"get-dataset-{name}").preprocess(hook_input(env))
     assert answer["return"] == 1 and says in answer["error"]
 
 
-@EVERY
+@pytest.mark.parametrize("name", ["kits19", "brats19"])
 def test_a_synthetic_set_is_made_and_exported(inside, hook_input, name):
     need("numpy", "nibabel")
     alias = f"get-dataset-{name}"
@@ -81,13 +79,13 @@ def test_a_synthetic_set_is_made_and_exported(inside, hook_input, name):
     assert facts["is_synthetic"] is True and len(facts["calibration_cases"]) == 8
 
 
-@EVERY
-def test_a_given_copy_is_checked_and_what_is_missing_named(inside, hook_input, tmp_path, name):
+@VOLUMES
+def test_a_given_copy_is_checked_and_what_is_missing_named(inside, hook_input, tmp_path, name, folder, missing):
     need("numpy", "nibabel")
     copy = tmp_path / "a copy"
-    (copy / SETS[name].folder).mkdir(parents=True)
-    i = hook_input(env_of(name, {"WAY": "given"}, CM_MLPERF_DATA_GIVEN_PATH=str(copy)))
+    (copy / folder).mkdir(parents=True)
+    i = hook_input(env_of(name, GIVEN, CM_MLPERF_DATA_GIVEN_PATH=str(copy)))
     assert load_recipe(f"get-dataset-{name}").preprocess(i) == {"return": 0}
     done = run_script(f"get-dataset-{name}", inside, i["env"])
     assert done.returncode != 0
-    assert f"{SETS[name].missing} is missing" in done.stderr and "Traceback" not in done.stderr
+    assert f"{missing} is missing" in done.stderr and "Traceback" not in done.stderr

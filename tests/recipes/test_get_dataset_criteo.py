@@ -34,26 +34,6 @@ def made(inside: Path, hook_input, multi_hot: str) -> dict[str, str]:
     return i["env"]
 
 
-def test_without_a_copy_it_says_where_to_get_one(inside, hook_input):
-    answer = load_recipe(ALIAS).preprocess(hook_input(env_of(way="given")))
-    assert answer["return"] == 1
-    for text in ("https://ailab.criteo.com", "terabyte_processed_test.bin", "day_23_dense.npy", "--path=FOLDER"):
-        assert text in answer["error"]
-
-
-@pytest.mark.parametrize(
-    ("env", "says"),
-    [
-        (env_of(way="synthetic", CM_MLPERF_DATA_GIVEN_PATH="/data"), "exclude each other"),
-        (env_of(way="synthetic", CM_DATASET_SIZE="400000"), "_size.1 to _size.330067"),
-        (env_of(way="given", CM_DATASET_SIZE="5", CM_MLPERF_DATA_GIVEN_PATH="/data"), "used completely"),
-    ],
-)
-def test_what_cannot_be_is_refused(inside, hook_input, env, says):
-    answer = load_recipe(ALIAS).preprocess(hook_input(env))
-    assert answer["return"] == 1 and says in answer["error"]
-
-
 @pytest.mark.parametrize(
     ("multi_hot", "file"), [("no", "terabyte_processed_test.bin"), ("yes", "day_23_sparse_multi_hot.npz")]
 )

@@ -1,4 +1,4 @@
-"""get-ml-model-3d-unet: published files by framework and data set, what is refused, and the small fitted model."""
+"""get-ml-model-3d-unet: given files, the archive of BraTS, and the small fitted model."""
 
 import hashlib
 import json
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from harness_libraries import need
 from made_sets import make_set
-from recipe_loader import RECIPES, exported, load_recipe
+from recipe_loader import exported, load_recipe
 from recipe_script import run_script
 
 ALIAS = "get-ml-model-3d-unet"
@@ -21,25 +21,6 @@ def env_of(**more: str) -> dict[str, str]:
         "CM_ML_MODEL_SEED": "0",
         **more,
     }
-
-
-@pytest.mark.parametrize(
-    ("data", "framework", "file", "md5"),
-    [
-        ("kits19", "onnx", "3dunet_kits19_128x128x128_dynbatch.onnx", "82f0618fde78f9839e7c712274019b4a"),
-        ("kits19", "pytorch", "3dunet_kits19_pytorch_checkpoint.pth", "09c696e3ec13d83c628498bcd831eb5b"),
-        ("brats", "onnx", "224_224_160_dyanmic_bs.onnx", ""),
-    ],
-)
-def test_the_published_file_is_fetched(inside, hook_input, data, framework, file, md5):
-    i = hook_input(env_of(CM_3D_UNET_DATA=data, CM_ML_MODEL_FRAMEWORK=framework))
-    assert load_recipe(ALIAS).preprocess(i) == {"return": 0}
-    env = i["env"]
-    assert env["CM_PUBLISHED_MODEL_IS_FETCHED"] == "yes"
-    assert (env["CM_PUBLISHED_MODEL_FILE_NAME"], env["CM_PUBLISHED_MODEL_MD5"]) == (file, md5)
-    assert (
-        env["CM_PUBLISHED_MODEL_URL"].startswith("https://zenodo.org/record/") and file in env["CM_PUBLISHED_MODEL_URL"]
-    )
 
 
 def test_a_given_onnx_file_is_described_and_exported(inside, hook_input, tmp_path):
@@ -60,23 +41,10 @@ def test_a_given_onnx_file_is_described_and_exported(inside, hook_input, tmp_pat
     assert found["CM_ML_MODEL_FILE_WITH_PATH"] == str(file) and found["CM_ML_MODEL_IS_SYNTHETIC"] == "no"
 
 
-@pytest.mark.parametrize(
-    ("env", "says"),
-    [
-        (env_of(CM_PUBLISHED_MODEL_SOURCE="tiny", CM_MLPERF_DATA_GIVEN_PATH="/w"), "exclude each other"),
-        (env_of(CM_3D_UNET_DATA="brats", CM_ML_MODEL_FRAMEWORK="pytorch"), "give model_final_checkpoint.model with"),
-    ],
-)
-def test_what_cannot_be_is_refused(inside, hook_input, env, says):
+def test_the_archive_of_brats_is_unpacked_by_its_user(inside, hook_input):
+    env = env_of(CM_3D_UNET_DATA="brats", CM_ML_MODEL_FRAMEWORK="pytorch")
     answer = load_recipe(ALIAS).preprocess(hook_input(env))
-    assert answer["return"] == 1 and says in answer["error"]
-
-
-def test_each_data_set_has_an_architecture_of_the_harness():
-    recipe = load_recipe(ALIAS)
-    for name in (recipe.KITS19.architecture, recipe.BRATS.architecture):
-        for file in ("model.py", "network.py"):
-            assert (RECIPES.parent / "src" / "crowdperf" / "benchmarks" / name / file).is_file()
+    assert answer["return"] == 1 and "give model_final_checkpoint.model with" in answer["error"]
 
 
 @pytest.mark.full

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from harness_libraries import need
-from recipe_loader import load_recipe, recipe_meta
+from recipe_loader import load_recipe
 from recipe_script import run_script
 
 from crowdperf.models import published_model
@@ -23,27 +23,6 @@ EVERY = pytest.mark.parametrize("name", NAMES)
 def call(hook_input: Any, name: str, source: str = "published", **env: str) -> tuple[dict[str, Any], dict[str, Any]]:
     i = hook_input({"CM_PUBLISHED_MODEL_SOURCE": source, "CM_ML_MODEL_FRAMEWORK": "onnx", **env})
     return load_recipe(f"get-ml-model-{name}").preprocess(i), i["env"]
-
-
-@EVERY
-@pytest.mark.parametrize("framework, work", [("onnx", "take"), ("pytorch", "convert")])
-def test_the_published_file_is_fetched_and_taken_or_converted(name, framework, work, hook_input, inside):
-    answer, env = call(hook_input, name, CM_ML_MODEL_FRAMEWORK=framework)
-    assert answer == {"return": 0}
-    assert env["CM_PUBLISHED_MODEL_IS_FETCHED"] == "yes" and env["CM_PUBLISHED_MODEL_WORK"] == work
-    assert env["CM_PUBLISHED_MODEL_URL"].startswith("https://zenodo.org/record/")
-    facts = json.loads(env["CM_PUBLISHED_MODEL_FACTS"])
-    assert 20 <= facts["reference"]["mAP"] <= 38 and "zenodo.org" in facts["license"]
-
-
-@EVERY
-@pytest.mark.parametrize("source", ["tiny", "random"])
-def test_synthetic_models_need_no_download_and_take_no_path(name, source, hook_input, inside):
-    answer, env = call(hook_input, name, source)
-    assert answer == {"return": 0}
-    assert env["CM_PUBLISHED_MODEL_IS_FETCHED"] == "no" and env["CM_PUBLISHED_MODEL_WORK"] == source
-    answer, _ = call(hook_input, name, source, CM_MLPERF_DATA_GIVEN_PATH="/data/model.onnx")
-    assert answer["return"] == 1 and "leave one of them out" in answer["error"]
 
 
 @EVERY
@@ -69,22 +48,6 @@ def test_another_file_than_the_published_one_is_refused(hook_input, inside, tmp_
         assert part in answer["error"]
     answer, _ = call(hook_input, "retinanet", CM_MLPERF_DATA_GIVEN_PATH=str(tmp_path))
     assert "is not a file" in answer["error"]
-
-
-def test_retinanets_weights_come_as_an_archive(hook_input, inside, tmp_path):
-    _, env = call(hook_input, "retinanet", CM_ML_MODEL_FRAMEWORK="pytorch")
-    assert env["CM_PUBLISHED_MODEL_IS_ARCHIVE"] == "yes"
-    _, env = call(hook_input, "retinanet")
-    assert env["CM_PUBLISHED_MODEL_IS_ARCHIVE"] == "no"
-
-
-@EVERY
-def test_variations_are_the_communitys_and_every_dataset_is_its_own(name):
-    meta = recipe_meta(f"get-ml-model-{name}")
-    assert {"onnx", "pytorch", "fp32", "synthetic", "tiny"} <= set(meta["variations"])
-    assert meta["variations"]["onnx"]["default"] and "raw" in meta["tags"]
-    dataset = "openimages" if name == "retinanet" else "coco"
-    assert f"get,dataset,{dataset},original,_tiny" in json.dumps(meta["variations"]["tiny"])
 
 
 @EVERY

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from harness_libraries import need
-from recipe_programs import program, run_python
+from recipe_programs import run_python
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "script"
 RECIPE = SCRIPTS / "get-ml-model-rnnt"
@@ -61,27 +61,3 @@ def test_the_fit_asks_for_its_data(tmp_path: Path) -> None:
     ended = run_python("-m", FIT, "--dataset_dir", tmp_path, "--framework", "onnx", "--output_dir", tmp_path)
     assert ended.returncode == 1
     assert "has no training-wav.json" in ended.stderr
-
-
-def run_preprocess(source: str, **env: str) -> tuple[dict, dict]:
-    values = {"CM_PUBLISHED_MODEL_SOURCE": source, "CM_ML_MODEL_FRAMEWORK": "onnx", **env}
-    return program(RECIPE.name, "customize").preprocess({"env": values}), values
-
-
-def test_the_checkpoint_is_fetched_unless_it_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    answer, env = run_preprocess("published")
-    assert (answer["return"], env["CM_PUBLISHED_MODEL_IS_FETCHED"]) == (0, "yes")
-    assert json.loads(env["CM_PUBLISHED_MODEL_FACTS"])["source"] == env["CM_PUBLISHED_MODEL_URL"]
-    assert json.loads(env["CM_PUBLISHED_MODEL_FACTS"])["reference"]["WER"] == pytest.approx(92.547746, abs=1e-6)
-    own = tmp_path / "rnnt.pt"
-    own.write_bytes(b"x")
-    answer, env = run_preprocess("published", CM_MLPERF_DATA_GIVEN_PATH=str(own))
-    assert "rnnt.pt is not the published file: MD5 9dd4e461268c8034f5c8564e155c67a6" in answer["error"]
-    own.write_bytes(b"")
-    monkeypatch.setattr(importlib.import_module("crowdperf.data.model_sources"), "_MAX_DIGESTED_BYTES", -1)
-    answer, env = run_preprocess("published", CM_MLPERF_DATA_GIVEN_PATH=str(own))
-    assert (env["CM_PUBLISHED_MODEL_IS_FETCHED"], env["CM_PUBLISHED_MODEL_FILE_WITH_PATH"]) == ("no", str(own))
-    for source in ("tiny", "random"):
-        assert run_preprocess(source)[1]["CM_PUBLISHED_MODEL_IS_FETCHED"] == "no"
-        answer, _ = run_preprocess(source, CM_MLPERF_DATA_GIVEN_PATH=str(own))
-        assert "synthetic weights exclude each other" in answer["error"]
