@@ -1,6 +1,7 @@
 """Recipes of data sets that users get themselves (crowdperf.data.datasets.CaseSet): what the hooks decide, refuse and
 export; run.sh on real files."""
 
+import importlib
 import json
 from collections.abc import Mapping
 
@@ -90,3 +91,21 @@ def test_a_given_copy_is_checked_and_what_is_missing_named(inside, hook_input, t
     done = run_script(f"get-dataset-{name}", inside, i["env"])
     assert done.returncode != 0
     assert f"{missing} is missing" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_whole_given_copy_is_taken(inside, hook_input, tmp_path):
+    (nibabel, numpy) = need("nibabel", "numpy")
+    kits19 = importlib.import_module("crowdperf.harness.datasets.kits19")
+    volume = nibabel.Nifti1Image(numpy.zeros((2, 3, 4), numpy.uint8), numpy.eye(4))
+    for case in kits19.INFERENCE_CASES:
+        (tmp_path / "copy" / "data" / case).mkdir(parents=True)
+        for name in ("imaging", "segmentation"):
+            nibabel.save(volume, tmp_path / "copy" / "data" / case / f"{name}.nii.gz")
+    recipe = load_recipe("get-dataset-kits19")
+    i = hook_input(env_of("kits19", GIVEN, CM_MLPERF_DATA_GIVEN_PATH=str(tmp_path / "copy")))
+    assert recipe.preprocess(i) == {"return": 0}
+    done = run_script("get-dataset-kits19", inside, i["env"])
+    assert done.returncode == 0, done.stderr
+    assert recipe.postprocess(i) == {"return": 0, "files": []}
+    assert i["env"]["CM_DATASET_IS_SYNTHETIC"] == "no"
+    assert i["env"]["CM_GET_DEPENDENT_CACHED_PATH"] == str(tmp_path / "copy")

@@ -1,5 +1,5 @@
-"""get-ml-model-retinanet, -ssd-mobilenet, -ssd-resnet34: published, given, random and fitted models; their preprocessed
-data sets; weights out of pickled modules."""
+"""get-ml-model-retinanet, -ssd-mobilenet, -ssd-resnet34: given models, programs that run; weights out of pickled
+modules."""
 
 import hashlib
 import importlib
@@ -92,21 +92,6 @@ def test_unpacked_weights_go_once_the_model_is_made(status, inside):
     assert published_model.make(env, [], inside) == status
     assert f"--weights {inside}/weights.pth --facts {{}}" in Path("calls.txt").read_text()
     assert Path("weights.pth").exists() is bool(status)
-
-
-@pytest.mark.parametrize("name", ["coco", "openimages"])
-def test_a_preprocessed_data_set_hands_on_its_store(name, hook_input, inside):
-    recipe = load_recipe(f"get-preprocessed-dataset-{name}")
-    assert recipe.postprocess(hook_input({}))["return"] == 1
-    store = Path.cwd() / "preprocessed"
-    store.mkdir()
-    (store / "preprocess.json").write_text("{}")
-    assert "contains no preprocessed.json" in recipe.postprocess(hook_input({}))["error"]  # a run that was broken off
-    (store / "preprocessed.json").write_text("{}")
-    i = hook_input({})
-    files = [str(store / name) for name in ("preprocess.json", "preprocessed.json")]
-    assert recipe.postprocess(i) == {"return": 0, "files": files}
-    assert i["env"]["CM_DATASET_PREPROCESSED_PATH"] == str(store)
 
 
 PICKLING = """
