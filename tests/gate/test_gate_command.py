@@ -220,6 +220,8 @@ def test_the_lists_of_the_tree_step_beside_a_tree_are_used(tmp_path):
     facts.mkdir()
     (facts / "manifest.json").write_text(json.dumps({"format": 1, "files": {"open/lost.txt": ["0"]}}))
     (tmp_path / "tree_logs").mkdir()
+    given = command.parse([str(tmp_path / "tree"), "--version=v6.1", f"--backup_dir={tmp_path}"]).options
+    assert (given.backup_folder, given.is_backup_complete) == (tmp_path, True)
     asked = command.parse([str(tmp_path / "tree"), "--version=v6.1"])
     assert asked.options.made_files == {"open/lost.txt": ("0",)}
     assert asked.options.backup_folder == tmp_path / "tree_logs"

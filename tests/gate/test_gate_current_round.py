@@ -72,6 +72,18 @@ def test_a_result_of_an_endpoint_is_known_from_v6_1_on_and_without_logs_of_loadg
     assert "RUN-001" in refusing_rules(verdict(root))
 
 
+def test_scores_of_a_performance_run_count_for_nothing(tmp_path: Path):
+    root = build_endpoints(tmp_path, "qwen3.6-27b")
+    (path,) = root.rglob("accuracy_results.json")
+    content = json.loads(path.read_text())
+    content["accuracy_scores"].append({**content["accuracy_scores"][0], "dataset_type": "performance", "score": 0.0})
+    path.write_text(json.dumps(content))
+    assert verdict(root).findings == ()
+    content["accuracy_scores"][0]["score"], content["accuracy_scores"][1]["score"] = 0.5, 1.0
+    path.write_text(json.dumps(content))
+    assert refusing_rules(verdict(root)) == {"EP-011"}
+
+
 @pytest.fixture(scope="module")
 def good(tmp_path_factory: pytest.TempPathFactory):
     """Trees by what they are made of: each is built once."""

@@ -16,6 +16,7 @@ from changes import (
     C_SERVER,
     CLOSED,
     DETAIL,
+    O_ACC,
     O_RUN,
     O_STREAM,
     O_SYSTEM,
@@ -45,6 +46,7 @@ from crowdperf.gate.log_view import log_view
 from crowdperf.gate.rulebook import OURS, RULES, Rule, Scope, Severity
 from crowdperf.gate.single_run import contradictions
 from crowdperf.gate.steps import Step
+from crowdperf.rules.names import SYNTHETIC_LABEL
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 LOG, STREAM, SERVER = f"{O_RUN}/{DETAIL}", f"{O_STREAM}/{DETAIL}", f"{C_SERVER}/{DETAIL}"
@@ -137,6 +139,10 @@ FORGERIES = {
     "a name of letters that nobody sees": ("open", "SYS-004", field(O_SYSTEM, "system_name", "\u200b\u2060")),
     "two processors in one description": ("open", "SYS-016", twice(O_SYSTEM, "host_processor_model_name", "Other")),
     "another seed in user.conf": ("closed", "SET-016", edit(CONF, r"\Z", "*.*.qsl_rng_seed = 1\n")),
+    "measurements with the label of synthetic input": ("open", "SYN-001", field(
+        O_MEASUREMENTS, "note", SYNTHETIC_LABEL)),
+    "one seed of the accuracy run is 0": ("open", "ACC-017", both(*(
+        value(f"{O_ACC}/{DETAIL}", f"{kind}_qsl_rng_seed", 0) for kind in ("requested", "effective")))),
     "retraining true": ("closed", "MEAS-011", field(MEASUREMENTS, "retraining", True)),
     "retraining no... yes": ("closed", "MEAS-007", field(MEASUREMENTS, "retraining", "no... yes")),
     "types in a list": ("closed", "MEAS-011", field(MEASUREMENTS, "weight_data_types", ["fp32"])),
@@ -218,6 +224,8 @@ HONEST: dict[str, tuple[str, set[str], Change]] = {
     "every tenth response is logged": ("open", {"SET-011"}, both(
         value(LOG, "requested_accuracy_log_probability", 0.1), value(LOG, "effective_accuracy_log_probability", 0.1),
         edit(f"{O_RUN}/{SUMMARY}", r"(?<=^accuracy_log_probability : ).*", "0.1"))),
+    "measurements that say that all is real": ("open", set(), field(O_MEASUREMENTS, "crowdperf", {
+        "format": 1, "is_synthetic": {"model": False, "dataset": False, "backend": False}})),
     "one machine under two names": ("closed", {"IDENT-001"}, listed_twice),
     "one machine in two categories": ("closed", {"IDENT-001"}, both(
         listed_twice, field(f"{CLOSED}/systems/box-2.json", "system_type_detail", "edge server"))),
@@ -242,6 +250,7 @@ def test_an_honest_variation_is_accepted_at_most_with_a_warning(
         found = verdict(root)
     assert refusing_rules(found) == set()
     assert {one.rule for one in found.findings} == rules
+    assert [one.fix for one in found.findings if "=''" in one.fix] == []
 
 
 def test_every_rule_that_warns_has_a_variation_that_meets_it():

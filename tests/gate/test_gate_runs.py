@@ -298,3 +298,6 @@ def test_settings_of_a_user_conf_are_in_the_units_of_the_log():
     for scenario, wanted in latency.items():
         found = {one.key: one.value for one in asked_for(text, model, scenario)}
         assert found == pytest.approx({"effective_target_latency_percentile": 0.99, **wanted}), scenario
+    model = SimpleNamespace(model="mine", canonical="llama2-70b-99.9", subject=SimpleNamespace(benchmark=""))
+    found = asked_for("llama2-70b.Server.target_qps = 3\nllama2.Server.target_qps = 4\n", model, "Server")
+    assert [one.value for one in found if one.key == "requested_server_target_qps"] == [3.0]
