@@ -1,4 +1,5 @@
-"""Puts the CM repository (recipes, engine, cmr.yaml) into the wheel as crowdperf/repository; see pyproject.toml.
+"""Puts the CM repository (recipes, engine, cmr.yaml) into the wheel as crowdperf/repository, and the recorded machines
+of --machine=NAME as crowdperf/machine/recorded; see pyproject.toml.
 
 Wheels are built from a clone or from an sdist. MANIFEST.in puts the same folders into the sdist; both carry
 built-from.json, which recipe_engine/running/toolversion.py reads.
@@ -15,7 +16,8 @@ from setuptools.command.sdist import sdist
 
 CHECKOUT = Path(__file__).resolve().parent
 BUILT_FROM = "built-from.json"
-WHAT_IS_PACKED = ("automation", "script", "src", "cmr.yaml", "pyproject.toml")
+RECORDED_MACHINES = "tests/machine/fixtures"
+WHAT_IS_PACKED = ("automation", "script", "src", "cmr.yaml", "pyproject.toml", RECORDED_MACHINES)
 
 
 def _git(*words: str) -> str:
@@ -52,6 +54,10 @@ class BuildWithRepository(build_py):
         for name in ("automation", "script"):
             shutil.copytree(CHECKOUT / name, target / name, ignore=shutil.ignore_patterns("__pycache__"))
         _write_built_from(target)
+        recorded = Path(self.build_lib) / "crowdperf" / "machine" / "recorded"
+        shutil.rmtree(recorded, ignore_errors=True)
+        if (CHECKOUT / RECORDED_MACHINES).is_dir():  # not in a folder that holds the code alone
+            shutil.copytree(CHECKOUT / RECORDED_MACHINES, recorded)
 
 
 class SdistWithCommit(sdist):

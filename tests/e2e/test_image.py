@@ -103,3 +103,5 @@ def test_the_image_measures_digits_and_an_own_network_and_checks_a_tree(words: l
     done = inside(lonely, work, "check", "/work/tree", "--version=v6.1")
     assert "verdict: " in done.stdout, done.stderr[-3000:]
     assert done.returncode == 0, done.stdout[-3000:]
+    done = inside(lonely, work, "run", "get,cuda-devices", "--machine=t4x1")
+    assert done.returncode == 0 and "recorded machine" in done.stdout, done.stderr[-3000:]

@@ -17,6 +17,8 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 PROJECT = (CHECKOUT / "pyproject.toml").read_text(encoding="utf-8")
 SOURCE = CHECKOUT / "src"
 REPOSITORY = "crowdperf/repository/"
+MACHINES = "tests/machine/fixtures"
+RECORDED = "crowdperf/machine/recorded/"
 BUILT_FROM = '{"commit": "0123456789abcdef0123456789abcdef01234567", "is_modified": false}\n'
 
 
@@ -53,6 +55,7 @@ def test_pip_builds_it_from_src_and_its_commands_run(trees, tmp_path):  # noqa: 
     (source / "built-from.json").write_text(BUILT_FROM)  # as in an unpacked sdist: there is no clone around it
     for name in ("automation", "script"):
         shutil.copytree(CHECKOUT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(CHECKOUT / MACHINES, source / MACHINES)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
     flags = ["--no-index", "--no-deps"]  # PyYAML is for results of endpoints
     subprocess.run(
@@ -67,7 +70,8 @@ def test_pip_builds_it_from_src_and_its_commands_run(trees, tmp_path):  # noqa: 
         names = [name for name in archive.namelist() if ".dist-info/" not in name]
         assert archive.read(f"{REPOSITORY}built-from.json").decode() == BUILT_FROM
     bundled = {name.removeprefix(REPOSITORY) for name in names if name.startswith(REPOSITORY)}
-    assert sorted(name for name in names if not name.startswith(REPOSITORY)) == files_of_source()
+    assert sorted(name for name in names if not name.startswith((REPOSITORY, RECORDED))) == files_of_source()
+    assert f"{RECORDED}a100-sxm4x8/machine.json" in names
     assert {"cmr.yaml", "automation/script/module.py", "script/get-cuda/_cm.yaml"} <= bundled
     install = [*pip, "install", *flags, "--target", str(target), str(wheel)]
     subprocess.run(install, check=True, capture_output=True, timeout=300)
@@ -84,6 +88,9 @@ def test_pip_builds_it_from_src_and_its_commands_run(trees, tmp_path):  # noqa: 
         assert done.returncode == 0, done.stdout + done.stderr
         assert "get-mlperf-loadgen" in done.stdout and "would fail" not in done.stdout.partition("\n\n")[2]
         assert done.stderr.startswith("crowdperf cm plan script --tags=run,mlperf,inference --scenario=Offline -v\n")
+    recorded = [*call[:2], "get,cuda-devices", "--machine=t4x1"]
+    done = subprocess.run(recorded, cwd=tmp_path, env=home, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0 and "would fail" not in done.stdout, done.stdout + done.stderr
     done = subprocess.run(version, env=home, capture_output=True, text=True, check=True, timeout=60)
     assert f"crowdperf {crowdperf.__version__}+g0123456789ab" in done.stdout
     assert len(list((tmp_path / "home/.local/share/crowdperf/repository").iterdir())) == 1

@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 
 from crowdperf.machine import probe
 
-SHIPPED = Path(__file__).resolve().parents[3] / "tests" / "machine" / "fixtures"
-"""The recorded machines of this repository: they may be named without their folder."""
+_OF_CHECKOUT = Path(__file__).resolve().parents[3] / "tests" / "machine" / "fixtures"
+_OF_WHEEL = Path(__file__).resolve().with_name("recorded")
+SHIPPED = _OF_WHEEL if _OF_WHEEL.is_dir() else _OF_CHECKOUT
+"""The recorded machines of this repository, in a wheel a copy (setup.py): they may be named without their folder."""
 
 
 class MachineError(Exception):
