@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from crowdperf.call.connections import too_many_connections
 from crowdperf.call.power_command import power_words
 from crowdperf.data.given_prompts import tokenizer_file
 from crowdperf.kit.user_paths import expanded, unusual_path
@@ -131,6 +132,8 @@ class Asked:
         values = self.values
         if why := unusual_path(self.path(values["output_dir"]) or self.folder):
             yield "output_dir", why
+        if self.prompts.endpoint and (why := too_many_connections(values["max_in_flight"] or 0)):
+            yield "max_in_flight", why
         scenario, mode = the_one(values, "scenario"), the_one(values, "mode")
         allowed = [one.value for one in scenarios_of(self.model)]
         if scenario and scenario not in allowed:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from crowdperf.call.connections import too_many_connections
 from crowdperf.call.recipe_calls import PASSED_ON_INPUTS, Access, run_recipe
 from crowdperf.kit.whole_file import write_whole
 from crowdperf.rules.names import Scenario
@@ -67,6 +68,15 @@ def searched(values: Mapping[str, Any]) -> str | None:
 def given(values: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
     """The given inputs of the load with their values."""
     return {name: values[name] for name in SCENARIOS if values[name]}
+
+
+def note_connections(values: Mapping[str, Any], problems: Problems) -> None:
+    """Note what asks a server with more requests at once than this machine can have connections."""
+    for name in ("concurrency", "max_in_flight"):
+        given_counts = values[name] or ()
+        counts = given_counts if isinstance(given_counts, tuple) else (given_counts,)
+        if counts and (why := too_many_connections(max(counts))):
+            problems.note(name, why)
 
 
 def read_load(values: Mapping[str, Any], *, has_prompts: bool, problems: Problems) -> Load:

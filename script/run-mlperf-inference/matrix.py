@@ -360,6 +360,8 @@ def parse_config(values: Any, known: AppNames) -> Config:
     is_finding = loads.searched(values) is not None
     has_prompts = any(record.name == model and own.chosen_by for record, own in OWN_MODELS)
     load = loads.read_load(values, has_prompts=has_prompts, problems=problems)
+    if prompts.endpoint:
+        loads.note_connections(values, problems)
     config = Config(
         model=model,
         backend=backend,

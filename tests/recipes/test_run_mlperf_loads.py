@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from recipe_loader import RECIPES, input_values, load_recipe, recipe_meta
 
+from crowdperf.call import connections
 from crowdperf.logs.layout import ResultsPaths
 from crowdperf.rules.app_names import app_names
 from crowdperf.rules.names import Mode, Scenario
@@ -36,6 +37,20 @@ def test_one_value_is_a_run_of_a_loadgen_scenario() -> None:
     assert (run.model, run.scenario, run.options["max_in_flight"]) == ("own-prompts", Scenario.OFFLINE, "4")
     (run,) = recipe.matrix.matrix(config_of(rate="2.5"))
     assert (run.scenario, run.target_qps, run.inputs["target_qps"]) == (Scenario.SERVER, 2.5, "2.5")
+
+
+@pytest.mark.parametrize("inputs", [{"concurrency": "4,897"}, {"max_in_flight": "897"}])
+def test_more_requests_at_once_than_files_may_be_open_are_refused_before_anything_is_installed(
+    inputs: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections.resource, "getrlimit", lambda which: (100, 1024))
+    with pytest.raises(recipe.matrix.ConfigError) as caught:
+        config_of(**inputs)
+    words = "found 897; allowed: at most 896 connections at once, as the limit of open files is 1024 here. Raise it: "
+    assert caught.value.problems == (f"--{next(iter(inputs))}: {words}ulimit -n 1025",)
+    assert connections.too_many_connections(896) == ""
+    monkeypatch.setattr(connections.resource, "getrlimit", lambda which: (100, connections.resource.RLIM_INFINITY))
+    assert connections.too_many_connections(1_000_000) == ""
 
 
 @pytest.mark.parametrize(
