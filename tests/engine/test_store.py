@@ -85,6 +85,13 @@ def test_a_process_that_dies_while_finishing_leaves_nothing_that_is_trusted(
         assert make(root).path == entry.path
 
 
+def test_what_an_attempt_that_was_killed_before_its_entry_left_does_not_stop_the_next(root: Path) -> None:
+    left = Store(root)._lock_path(KEY.fingerprint).with_suffix(".new") / "file"
+    left.parent.mkdir(parents=True)
+    left.touch()
+    assert [item.name for item in Store(root).start(KEY, MAKER).path.iterdir()] == ["_cm.json"]
+
+
 def test_what_a_broken_off_attempt_left_is_emptied_except_half_loaded_files(root: Path) -> None:
     first = Store(root).start(KEY, MAKER)
     (first.path / "half.txt").write_text("x")
