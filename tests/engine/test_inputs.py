@@ -242,6 +242,7 @@ ALIASED = {"input_description": {"size": SIZE}}
 )
 def test_an_alias_is_the_input_and_the_last_of_several_counts(inputs: dict[str, Any], own: dict[str, Any]) -> None:
     assert with_own_names(recipe(**ALIASED), request(inputs=inputs)).inputs == own
+    assert unknown_inputs(recipe(**ALIASED), ["extnt"])[0].meant == "extent"
 
 
 def test_an_alias_is_accepted_from_a_user_a_dependency_and_adr_and_refused_by_the_name(home: TemporaryHome) -> None:

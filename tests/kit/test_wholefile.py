@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from crowdperf.kit.whole_file import copy_whole, link_or_copy, write_json, write_once, write_whole
+from crowdperf.kit.whole_file import copy_whole, link_or_copy, read_object, write_json, write_once, write_whole
 
 
 def test_a_file_is_written_once_by_whoever_is_first(tmp_path: Path) -> None:
@@ -88,3 +88,9 @@ def test_json_is_written_as_the_caller_says_and_on_disk_only_where_it_must_last(
     write_json(tmp_path / "new" / "x.json", {"a": "\u00e9", "B": 1}, is_durable=is_durable, **form)
     assert (tmp_path / "new" / "x.json").read_text(encoding="utf-8") == text
     assert len(kept) == is_durable and [path.name for path in (tmp_path / "new").iterdir()] == ["x.json"]
+
+
+@pytest.mark.parametrize("content", [b"[1]", b"1", b"null", b"{", b"\xff", b"[" * 100_000])
+def test_any_other_content_is_no_object(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_bytes(content)
+    assert read_object(tmp_path / "x.json") is None
