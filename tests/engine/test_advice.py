@@ -14,6 +14,12 @@ CASES = (
     ("memory", "terminate called after throwing an instance of 'std::bad_alloc'", "free -h"),
     ("memory", "fork: Cannot allocate memory", "free -h"),
     ("no processes", "RuntimeError: can't start new thread", "ulimit -u"),
+    (
+        "container runtime",
+        "error running container: from /usr/bin/crun creating container for [/bin/sh -c true]: "
+        "cgroups in hybrid mode not supported, drop all controllers from cgroupv2",
+        'runtime = "runc"',
+    ),
     ("no processes", "RuntimeError: unable to start watchdog thread", "ulimit -u"),
     (
         "no processes",

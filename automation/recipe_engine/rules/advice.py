@@ -28,6 +28,9 @@ memory: MemoryError|std::bad_alloc|[Cc]annot allocate memory|[Oo]ut of memory|vi
 no processes: can't start new thread|fork: (?:retry: )?Resource temporarily unavailable
     |unable to start watchdog thread|pthread_create(?: failed|\(\))[^\n]*Resource temporarily unavailable
     allow more processes and threads: ulimit -u, pids.max of the control group (--pids-limit of a container)
+container runtime: cgroups in hybrid mode not supported
+    crun, Podman's default runtime, does not run with the control groups of this machine: install runc and write
+    runtime = "runc" below [engine] in /etc/containers/containers.conf
 killed program: died with <Signals\.SIGKILL|Killed signal terminated program|internal compiler error: Killed
     |: line \d+:\s+\d+ Killed\b|\*\*\* \[[^\n]*\] Killed\b
     a program was killed by SIGKILL, usually because memory ran out: use less at a time (a smaller --batch_size,
