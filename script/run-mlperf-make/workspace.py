@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from crowdperf.call.command import COMMAND
 from crowdperf.kit.whole_file import write_whole
 from crowdperf.rules.names import unknown_text
 from crowdperf.rules.rounds import ROUNDS
@@ -17,8 +18,11 @@ TEMPLATE = Path(__file__).with_name("Makefile.template")
 
 
 def own_cm(recipe_folder: Path, outer: Mapping[str, str]) -> str:
-    """The cm of a workspace: the one of this checkout where its ./cm was called, else the one of PATH."""
+    """The program of a workspace: `crowdperf` where its `crowdperf cm` was called, the cm of this checkout where that
+    was, else the one of PATH."""
     checkout = recipe_folder.parent.parent
+    if outer.get("CROWDPERF_CM") == COMMAND:
+        return COMMAND.partition(" ")[0]
     return str(checkout / "cm") if "CROWDPERF_CM" in outer and os.access(checkout / "cm", os.X_OK) else "cm"
 
 

@@ -809,6 +809,22 @@ def test_a_misspelt_variable_is_named_and_help_is_the_first_target(make: Make, t
     assert [line.split()[0] for line in said] == ["VERBOSE", "RUN_ARGS"]
 
 
+def test_a_workspace_of_the_installed_package_calls_crowdperf(tmp_path: Path) -> None:
+    assert workspace.own_cm(tmp_path / "script" / "x", {"CROWDPERF_CM": "crowdperf cm"}) == "crowdperf"
+    assert workspace.own_cm(tmp_path / "script" / "x", {}) == "cm"
+    if shutil.which("make") is None:
+        pytest.skip("GNU make is not installed")
+    program = tmp_path / "crowdperf"
+    program.write_text(STAND_IN_CM, encoding="utf-8")
+    program.chmod(0o755)
+    folder = workspace.make_workspace(tmp_path, "NVIDIA", "closed", "crowdperf")
+    words, path = ["make", "help"], {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["make", "help"], cwd=folder, env=path, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert json.loads(done.stdout)[0][:4] == ["cm", "run", "script", "--tags=run,mlperf,make"]
+
+
 @pytest.mark.parametrize("submitter", ["a b", "$(x)", "../x", ""])
 def test_a_workspace_has_a_submitter(tmp_path: Path, submitter: str) -> None:
     with pytest.raises(request.MakeError, match=f"--submitter: found {re.escape(repr(submitter))}"):
