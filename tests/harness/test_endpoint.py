@@ -458,6 +458,31 @@ def test_a_client_that_was_busy_most_of_the_time_says_that_it_was_the_limit(
         assert ("limited by the client" in capsys.readouterr().err) == is_said
 
 
+@pytest.mark.parametrize(("waits_s", "is_said"), [(0.0, False), (1e6, True)])
+def test_a_client_that_other_programs_slowed_down_says_so(
+    server: tuple[Stub, str], folder: Path, monkeypatch: pytest.MonkeyPatch, waits_s: float, is_said: bool
+) -> None:
+    monkeypatch.setattr(engine_module, "MIN_JUDGED_S", 0.0)
+    monkeypatch.setattr(engine_module, "MAX_BUSY_PART", 0.999)
+    engine = open_engine(asked(f"{server[1]}/busy/v1", folder))
+    seen = [0.0]
+    monkeypatch.setattr(engine_module, "waited_s", lambda path: seen[-1])
+    run(engine, 20)
+    seen.append(waits_s)
+    record = engine.record()
+    engine.close()
+    assert record["client_waiting_part"] == {"value": min(1.0, waits_s), "origin": "measured"}
+    assert ("other programs slowed the client down" in str(record["notes"])) == is_said
+    assert "limited by the client" not in str(record["notes"])
+
+
+def test_the_wait_for_a_core_is_read_from_schedstat(tmp_path: Path) -> None:
+    (tmp_path / "schedstat").write_text("923979 2500000000 5\n", encoding="ascii")
+    assert engine_module.waited_s(str(tmp_path / "schedstat")) == 2.5
+    (tmp_path / "schedstat").write_text("", encoding="ascii")
+    assert engine_module.waited_s(str(tmp_path / "schedstat")) == engine_module.waited_s("/nowhere") == 0.0
+
+
 def test_a_request_on_a_connection_that_the_server_closes_is_sent_again_on_a_new_one(
     server: tuple[Stub, str], folder: Path
 ) -> None:

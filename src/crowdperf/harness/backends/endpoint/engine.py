@@ -49,6 +49,15 @@ MIN_JUDGED_S = 1.0
 Result = TypeVar("Result")
 
 
+def waited_s(path: str) -> float:
+    """Return how long a thread was ready to run but had no core, in s, by its schedstat file (the second number:
+    Documentation/scheduler/sched-stats.rst of Linux); 0 where the system does not tell."""
+    try:
+        return int(Path(path).read_text(encoding="ascii").split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0
+
+
 class Loop:
     """An event loop in a thread of its own."""
 
@@ -77,6 +86,11 @@ class Loop:
             return 0.0
         return time.clock_gettime(time.pthread_getcpuclockid(number))
 
+    @property
+    def waits(self) -> str:
+        """The file with the times for which the thread was ready to run but had no core."""
+        return f"/proc/self/task/{self._thread.native_id}/schedstat"
+
     def stop(self) -> None:
         """End the thread."""
         self.loop.call_soon_threadsafe(self.loop.stop)
@@ -99,6 +113,7 @@ class EndpointEngine:
         self._arrived: deque[Request] = deque()
         self._is_closed = False
         self._used_s = 0.0
+        self._waited_s: dict[str, float] = {}
         self._access = AccessSettings()
 
     def probe(self, question: Question, tokenizer: Path | None) -> None:
@@ -126,19 +141,44 @@ class EndpointEngine:
         """Report to `listener` from now on, with all counts at zero."""
         self._opened().start(listener)
         self._used_s = self._loop.used_s()
+        processes = () if self._fleet is None else self._fleet.pids()
+        waits = [self._loop.waits, *(f"/proc/{pid}/schedstat" for pid in processes)]
+        self._waited_s = {path: waited_s(path) for path in waits}
 
     def busy_part(self) -> float | None:
         """Return the part of the time from the first request to the last answer for which the client's thread was
         busy, or the busiest of its processes. None for a run that was too short to judge."""
-        run = self._opened()
-        lasted_s = run.ended_s - run.began_s
-        if not run.ended_s or lasted_s < MIN_JUDGED_S:
+        lasted_s = self._judged_s()
+        if lasted_s is None:
             return None
         used_s = self._loop.used_s() - self._used_s
         return min(1.0, max(used_s, 0.0 if self._fleet is None else self._fleet.used_s) / lasted_s)
 
+    def waiting_part(self) -> float | None:
+        """Return the part of the same time for which the client's thread was ready to run while other programs had the
+        cores, or that of its processes which waited longest. None for a run that was too short to judge."""
+        lasted_s = self._judged_s()
+        if lasted_s is None:
+            return None
+        waits_s = (waited_s(path) - before_s for path, before_s in self._waited_s.items())
+        return min(1.0, max(0.0, *waits_s) / lasted_s)
+
+    def _judged_s(self) -> float | None:
+        run = self._opened()
+        lasted_s = run.ended_s - run.began_s
+        return lasted_s if run.ended_s and lasted_s >= MIN_JUDGED_S else None
+
     def _limit_notes(self, busy_part: float | None) -> list[str]:
-        if busy_part is None or busy_part <= MAX_BUSY_PART:
+        waiting_part = self.waiting_part()
+        if busy_part is None or waiting_part is None:
+            return []
+        if busy_part <= MAX_BUSY_PART < busy_part + waiting_part:
+            return [
+                f"other programs slowed the client down: its thread was busy {busy_part:.0%} of the time and waited "
+                f"{waiting_part:.0%} for a core, allowed: {MAX_BUSY_PART:.0%} together. Latencies include the wait: "
+                "stop the other programs, or reserve cores for the client (taskset)"
+            ]
+        if busy_part <= MAX_BUSY_PART:
             return []
         quick = "" if {"uvloop", "orjson"} <= sys.modules.keys() else "python3 -m pip install uvloop orjson, or "
         return [
@@ -198,6 +238,7 @@ class EndpointEngine:
             },
             "sampling": sampling,
             "client_busy_part": {"value": busy_part, "origin": "measured"},
+            "client_waiting_part": {"value": self.waiting_part(), "origin": "measured"},
             "told_late_ms": {"value": self._told_late_ms(), "origin": "measured"},
             "notes": [*self._settings.notes, *probed.notes, *self._limit_notes(busy_part)],
             "problems": [] if self._fleet is None else list(self._fleet.problems),
