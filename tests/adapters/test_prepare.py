@@ -245,6 +245,8 @@ def test_registering_keeps_other_repositories_and_is_done_once(tmp_path: Path) -
     (tmp_path / "repos.json").write_text('["/other"]', encoding="utf-8")
     assert register(tmp_path, ROOT) == [str(ROOT), "/other"]
     assert register(tmp_path, ROOT) == [str(ROOT), "/other"]
+    (tmp_path / "repos.json").write_text(json.dumps(["/other", str(ROOT)]), encoding="utf-8")
+    assert register(tmp_path, ROOT) == [str(ROOT), "/other"], "its engine is used"
 
 
 @pytest.mark.parametrize("left", [None, ""])
