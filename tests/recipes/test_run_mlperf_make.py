@@ -818,7 +818,7 @@ def test_a_workspace_of_the_installed_package_calls_crowdperf(tmp_path: Path) ->
     program.write_text(STAND_IN_CM, encoding="utf-8")
     program.chmod(0o755)
     folder = workspace.make_workspace(tmp_path, "NVIDIA", "closed", "crowdperf")
-    words, path = ["make", "help"], {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = subprocess.run(
         ["make", "help"], cwd=folder, env=path, capture_output=True, text=True, timeout=60, check=True
     )
