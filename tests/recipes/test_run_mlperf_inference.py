@@ -80,24 +80,6 @@ def test_an_onnx_file_without_a_benchmark_is_a_network_of_the_user() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "problem"),
-    [
-        ({"CM_MLPERF_MODEL": "own-onnx"}, "--model=own-onnx: an input is missing, add --model_path=FILE.onnx"),
-        ({"CM_MLPERF_OWN_MODEL_PATH": "m.onnx", "CM_MLPERF_LOADGEN_MODE": "accuracy"}, "--mode: an accuracy run needs"),
-        ({"CM_MLPERF_OWN_MODEL_PATH": "m.onnx", "CM_MLPERF_OWN_DATASET_PATH": "d"}, "--dataset_path: your own model"),
-        ({"CM_MLPERF_OWN_MODEL_PATH": "m.onnx", "CM_MLPERF_SOURCE": "tiny"}, "--source=tiny: your own model"),
-        ({"CM_MLPERF_OWN_SHAPE": "x:1,3"}, "--shape: only supported for your own ONNX file"),
-        (
-            {"CM_MLPERF_OWN_MODEL_PATH": "m.pt"},
-            "--model_path: found /user/m.pt (it does not exist). Without --model, allowed: model_path=FILE.gguf",
-        ),
-    ],
-)
-def test_what_cannot_be_asked_of_a_network_of_the_user(given: dict[str, str], problem: str) -> None:
-    assert any(problem in one for one in problems(**given))
-
-
-@pytest.mark.parametrize(
     ("given", "model", "backend"),
     [
         ({"CM_MLPERF_MODEL": "BERT", "CM_MLPERF_RUN_CONFIG_VER": "high_accuracy"}, "bert-99.9", "onnxruntime"),
@@ -206,17 +188,6 @@ def test_targets_go_to_the_scenarios_that_have_them_and_the_scenarios_own_wins()
     }  # fmt: skip
 
 
-def test_a_target_that_no_wanted_scenario_has_is_refused():
-    (problem,) = problems(CM_MLPERF_LOADGEN_SCENARIO="singlestream", CM_MLPERF_LOADGEN_TARGET_QPS="5")
-    assert problem.startswith("--target_qps: only Offline, Server, Interactive has this target")
-    assert problem.endswith("requested: SingleStream, whose target is --singlestream_target_latency_ms")
-    found = problems(
-        CM_MLPERF_MODEL="llama3.1-8b", CM_MLPERF_BACKEND="torch_llm", CM_MLPERF_LOADGEN_SCENARIO="Interactive",
-        CM_MLPERF_LOADGEN_SERVER_TARGET_QPS="5",
-    )  # fmt: skip
-    assert "requested: Interactive, whose target is --interactive_target_qps" in found[-1]
-
-
 def test_all_bad_inputs_are_named_in_one_error():
     found = problems(
         CM_MLPERF_MODEL="resnet50,bert", CM_MLPERF_GPUS="0", CM_MLPERF_LOADGEN_SCENARIO="Interactive",
@@ -227,18 +198,6 @@ def test_all_bad_inputs_are_named_in_one_error():
     assert [problem.partition(":")[0] for problem in found] == [f"--{name}" for name in names]
     assert "unknown scenario 'Sever' (did you mean Server?)" in found[-1]
     assert "give --find=yes" in found[3]
-
-
-def test_several_benchmarks_are_sent_to_make():
-    (problem,) = problems(CM_MLPERF_MODEL="resnet50,bert-99")
-    assert problem.startswith("--model: only one benchmark per run, found 'resnet50,bert-99', for several: ")
-    assert "--target=run --run_args=--benchmarks=resnet50,bert-99" in problem
-
-
-@pytest.mark.parametrize("key", ["CM_MLPERF_LOADGEN_SCENARIO", "CM_MLPERF_LOADGEN_MODE", "CM_MLPERF_MODEL"])
-def test_an_empty_list_is_refused(key):
-    (problem,) = input_values("run-mlperf-inference", {key: " , "}).problems()[:1]
-    assert "allowed: " in problem
 
 
 def test_the_list_of_runs_tells_how_long_they_take_at_least():
@@ -324,32 +283,6 @@ def test_options_reach_every_run_and_the_batch_timeout_those_that_have_one():
     }  # fmt: skip
     assert "batch_timeout_us" not in specs["Offline"].inputs
     assert specs["Offline"].min_duration_s == 0.5
-
-
-@pytest.mark.parametrize(
-    ("env", "expected"),
-    [
-        ({"CM_MLPERF_GPUS": "0"}, "device cpu has none"),
-        ({"CM_MLPERF_GPUS": "0,0", "CM_MLPERF_DEVICE": "cuda"}, "numbers from 0, separated by commas, none twice"),
-        ({"CM_MLPERF_SOURCE": "tiny"}, "digits and tiny cannot be combined"),
-        (
-            {"CM_MLPERF_LOADGEN_BATCH_TIMEOUT_US": "5", "CM_MLPERF_LOADGEN_SCENARIO": "offline"},
-            "--batch_timeout_us: only Server",
-        ),
-        (
-            {"CM_MLPERF_OWN_DATASET_PATH": "d"},
-            "--dataset_path: found 'd', but digits generates its own data and model: your own copy is only supported "
-            "for a benchmark such as resnet50. Your own model runs without --model: --model_path=FILE.gguf",
-        ),
-        (
-            {"CM_MLPERF_OWN_MODEL_PATH": "m", "CM_MLPERF_MODEL": "resnet50", "CM_MLPERF_SOURCE": "tiny"},
-            "but --source=tiny generates its own data and model",
-        ),
-    ],
-)
-def test_what_cannot_be_together_is_refused(env, expected):
-    (problem,) = problems(**env)
-    assert expected in problem
 
 
 def test_own_copies_go_to_each_run_with_absolute_paths():

@@ -53,38 +53,6 @@ def test_more_requests_at_once_than_files_may_be_open_are_refused_before_anythin
     assert connections.too_many_connections(1_000_000) == ""
 
 
-@pytest.mark.parametrize(
-    ("inputs", "words"),
-    [
-        ({"concurrency": "4", "rate": "2"}, "--rate: cannot be combined with --concurrency"),
-        ({"concurrency": "4,4"}, "--concurrency: found '4,4'; allowed: each value once"),
-        ({"concurrency": "4", "max_in_flight": "8"}, "--concurrency: sets --max_in_flight itself (Offline)"),
-        ({"concurrency": "4", "scenario": "Server"}, "--concurrency: sets --scenario itself (Offline)"),
-        ({"rate": "2", "server_target_qps": "3"}, "--rate: sets --server_target_qps itself (Server)"),
-        ({"rate": "2", "find": "yes", "slo": SLO}, "--find: searches for the highest rate itself: omit --rate"),
-        ({"repeats": "3", "find": "yes", "slo": SLO}, "--find: searches for the highest rate itself: omit --repeats"),
-        ({"find": "yes"}, "--find: requires the limits that the highest rate has to meet: add --slo=ttft:500ms"),
-        ({"find": "yes", "slo": SLO, "scenario": "Offline"}, "--find: with your own prompts sets --scenario itself"),
-        ({"find": "yes", "slo": SLO, "model": "smollm2"}, "--find: of backends that answer prompts, only for an"),
-        ({"find": "concurrency"}, "--find: requires the limits that the highest concurrency has to meet"),
-        (
-            {"find": "concurrency", "slo": SLO, "rate": "2"},
-            "--find: searches for the highest concurrency itself: omit --rate",
-        ),
-        (
-            {"find": "concurrency", "slo": SLO, "scenario": "Server"},
-            "--find: with your own prompts sets --scenario itself (Offline)",
-        ),
-        ({"find": "rate", "slo": SLO, "model": "smollm2"}, "--find=rate: only supported for your own prompts"),
-        ({"concurrency": "4", "model": "smollm2"}, "--concurrency: only supported for your own prompts"),
-    ],
-)
-def test_loads_that_contradict_other_inputs_are_refused(inputs: dict[str, str], words: str) -> None:
-    with pytest.raises(recipe.matrix.ConfigError) as caught:
-        config_of(**inputs)
-    assert any(words in problem for problem in caught.value.problems), caught.value.problems
-
-
 @pytest.mark.parametrize("inputs", [{"trace": "t.jsonl"}, {"prompts": "p.jsonl", "conversations": "yes"}])
 def test_a_run_whose_length_the_data_decide_is_announced_without_one(inputs: dict[str, str]) -> None:
     values = input_values("run-mlperf-inference", env_of({"endpoint": SERVER["endpoint"], **inputs}))

@@ -70,7 +70,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[TemporaryH
 CALLS = [
     # benchmark, scenario, mode
     ("--model=resnet51", "--model=resnet51 is not one of its values", "resnet50"),
-    ("--model=digits,resnet50", "--model: only one benchmark per run, found 'digits,resnet50'"),
+    (
+        "--model=digits,resnet50",
+        "--model: only one benchmark per run, found 'digits,resnet50'",
+        "--target=run --run_args=--benchmarks=digits,resnet50",
+    ),
     ("--scenario=Ofline", "--scenario=Ofline is not one of its values", "Offline"),
     ("--model=digits --scenario=Interactive", "--scenario: digits has no Interactive, only"),
     ("--mode=speed", "--mode=speed is not one of its values", "performance"),
@@ -93,6 +97,26 @@ CALLS = [
         "--offline_target_qps",
     ),
     ("--scenario=Offline --batch_timeout_us=5", "--batch_timeout_us: only Server batches wait to fill"),
+    (
+        "--scenario=SingleStream --target_qps=5",
+        "--target_qps: only Offline, Server, Interactive has this target",
+        "requested: SingleStream, whose target is --singlestream_target_latency_ms",
+    ),
+    (
+        "--model=llama3.1-8b --backend=torch_llm --scenario=Interactive --server_target_qps=5",
+        "requested: Interactive, whose target is --interactive_target_qps",
+    ),
+    ("--scenario=' , '", "--scenario", "allowed: "),
+    ("--mode=' , '", "--mode", "allowed: "),
+    ("--model=' , '", "--model", "allowed: "),
+    ("--device=cuda --gpus=0,0", "numbers from 0, separated by commas, none twice"),
+    ("--model=digits --source=tiny", "digits and tiny cannot be combined"),
+    ("--model=resnet50 --source=tiny --model_path=folder", "but --source=tiny generates its own data and model"),
+    (
+        "--dataset_path=folder",
+        "--dataset_path: found 'folder', but digits generates its own data and model: your own copy is only supported "
+        "for a benchmark such as resnet50. Your own model runs without --model: --model_path=FILE.gguf",
+    ),
     ("--min_duration_ms=-5", "--min_duration_ms: found '-5'; allowed: a whole number from 1"),
     ("--user_conf=none.conf", "--user_conf: ", "none.conf is not a file"),
     ("--run_id=../up", "--run_id: found '../up'; allowed: letters, digits"),
@@ -122,6 +146,8 @@ CALLS = [
         "--mode: an accuracy run needs --inputs=FILE.npz and --expected=FILE.npz",
     ),
     ("--model_path=net.onnx --source=tiny", "--source=tiny: your own model has no synthetic one"),
+    ("--model_path=net.onnx --dataset_path=folder", "--dataset_path: your own model"),
+    ("--model_path=none.pt", "none.pt (it does not exist). Without --model, allowed: model_path=FILE.gguf"),
     ("--model=digits --shape=x:1,4", "--shape: only supported for"),
     ("--model=resnet50 --inputs=none.npz", "--inputs: only supported for"),
     ("--model=own-onnx", "--model=own-onnx: an input is missing, add --model_path=FILE.onnx"),
@@ -216,6 +242,16 @@ CALLS = [
         "cannot run this request: --max_slowdown: found 'slow'; allowed: a number of percent",
     ),
     ("--max_slowdown=5%", "--max_slowdown", "--baseline"),
+    ("--scenario=Server --mode=performance --baseline=base --max_slowdown=-5", "-5'; allowed: a number of percent"),
+    (
+        "--scenario=Server --mode=performance --baseline=base --junit=m --markdown=m",
+        "--junit and --markdown: found the same file twice",
+    ),
+    ("--repeats=2 --baseline_with=batch_size=2", "--baseline_with: the runs are compared by their spread: add --rep"),
+    ("--repeats=3 --baseline_with=threads", "--baseline_with: found 'threads'; allowed: NAME=VALUE"),
+    ("--repeats=3 --baseline_with=speed=1", "--baseline_with: found 'speed'; allowed: NAME=VALUE"),
+    ("--repeats=3 --baseline_with=run_id=1", "--baseline_with: found 'run_id'; allowed: NAME=VALUE"),
+    ("--repeats=3 --baseline_with=batch_size=2 --find=yes", "--baseline_with: is for runs at one load"),
     ("--junit=a.xml", "--junit", "--baseline"),
     ("--repeats=0", "--repeats: found '0'; allowed: a whole number from 1 to 30"),
     ("--repeats=31", "--repeats: found '31'; allowed: a whole number from 1 to 30"),
@@ -260,6 +296,22 @@ CALLS = [
     ("--price_per_hour=$2.5", "--price_per_hour: found '$2.5'; allowed: a number above 0"),
 ]
 """The words, and what the error has."""
+SLO = "--slo=ttft:1s,tpot:1s"
+LOADS = [
+    ("--concurrency=4,4", "--concurrency: found '4,4'; allowed: each value once"),
+    ("--concurrency=4 --max_in_flight=8", "--concurrency: sets --max_in_flight itself (Offline)"),
+    ("--concurrency=4 --scenario=Server", "--concurrency: sets --scenario itself (Offline)"),
+    ("--rate=2 --server_target_qps=3", "--rate: sets --server_target_qps itself (Server)"),
+    (f"--find=yes {SLO} --repeats=3", "--find: searches for the highest rate itself: omit --repeats"),
+    (f"--find=yes {SLO} --scenario=Offline", "--find: with your own prompts sets --scenario itself"),
+    (f"--find=yes {SLO} --model=smollm2", "--find: of backends that answer prompts, only for an"),
+    (f"--find=concurrency {SLO} --rate=2", "--find: searches for the highest concurrency itself: omit --rate"),
+    (f"--find=concurrency {SLO} --scenario=Server", "--find: with your own prompts sets --scenario itself (Offline)"),
+    (f"--find=rate {SLO} --model=smollm2", "--find=rate: only supported for your own prompts"),
+    ("--concurrency=4 --model=smollm2", "--concurrency: only supported for your own prompts"),
+]
+"""The same of calls that send prompts of 9 tokens to a server."""
+CALLS += [(f"--endpoint={{stub}} --input_tokens=9 {words}", said) for words, said in LOADS]
 
 
 class Refusing:
