@@ -91,6 +91,12 @@ def dependencies(meta: Any, is_always: bool = True) -> Iterator[tuple[str, bool]
             yield from dependencies(value, is_always and key != "variations")
 
 
+def declared_modules(meta: Any) -> Iterator[str]:
+    """The modules that `library` names in metadata and in its variations."""
+    for key, value in meta.items() if isinstance(meta, Mapping) else ():
+        yield from map(str, value) if key == "library" and isinstance(value, list) else declared_modules(value)
+
+
 class Checkout:
     """The files of a checkout, read once."""
 
@@ -348,6 +354,8 @@ def problems_of(removal: Removal) -> list[str]:
             words = removal.pattern.findall(without_comments(texts[name]))
             if words and not removal.rooms & checkout.rooms_required([hook]):
                 found.append(f"{name} runs {words[0]}, and the hook does not ask for it with require_room")
+        named = filter(removal.pattern.match, declared_modules(recipe.meta))
+        found += [f"script/{recipe.alias}/_cm.yaml: library names {one}" for one in named]
         for tags, _ in recipe.needs:
             if is_gone(removal, tags) and (recipe.alias, tags) not in CALLS:
                 found.append(f"script/{recipe.alias}/_cm.yaml depends on {tags}")

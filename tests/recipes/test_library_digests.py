@@ -3,7 +3,7 @@
 import re
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -141,8 +141,13 @@ benchmarks/unet3d_brats/page.md: not app get-ml-model-3d-unet,_brats
 """A file: the queries that use it, and some that do not; "app" is app-mlperf-inference."""
 
 
+def with_room(rows: Iterable[str]) -> list[str]:
+    """Those of these that begin with a file of a room that this checkout has: some rooms may be deleted."""
+    return [row for row in rows if (CHECKOUT / PACKAGE / row.partition("/")[0]).is_dir()]
+
+
 @pytest.mark.parametrize(
-    "row", USERS.replace("\n    ", " ").strip().splitlines(), ids=lambda row: row.partition(":")[0]
+    "row", with_room(USERS.replace("\n    ", " ").strip().splitlines()), ids=lambda row: row.partition(":")[0]
 )
 def test_a_file_is_used_by_the_recipes_that_import_it_or_declare_it(checkout: Checkout, row: str) -> None:
     file, _, queries = re.sub(r"\bapp(?=[, ]|$)", APP, row).partition(":")
@@ -231,7 +236,7 @@ def test_no_other_module_loads_one_of_the_packages_by_name() -> None:
         for path in (CHECKOUT / PACKAGE).rglob("*.py")
         if BY_NAME.search(path.read_text(encoding="utf-8"))
     }
-    assert found == set(LOADERS)
+    assert found == set(with_room(LOADERS))
 
 
 def test_every_recipe_that_uses_a_loader_declares_what_it_can_load(recipes: dict[str, Recipe]) -> None:
