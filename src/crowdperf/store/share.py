@@ -146,7 +146,7 @@ def call(method: str, url: str, body: bytes, kind: str, token: str) -> Answer:
         status, content = error.code, error.read(_LONGEST_ANSWER)
     except (OSError, HTTPException, ValueError) as error:
         reason = getattr(error, "reason", error)
-        raise NotShared(f"{url} does not answer ({reason})\nhint: rerun the command to send it") from None
+        raise NotShared(f"{url} does not answer ({reason})\nhint: check the address, and rerun the command") from None
     try:
         found = json.loads(content)
     except (ValueError, RecursionError):
