@@ -5,6 +5,7 @@ The variations of the recipe app-mlperf-inference are the one list of them; pure
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,8 @@ def default_run_config(source: str, precision: str) -> str:
     return "_".join([*others, "config"]) if others else "default_config"
 
 
+@cache
 def recipe_meta(recipes_folder: Path, alias: str) -> Mapping[str, Any]:
-    """Return the content of a recipe's `_cm.yaml`. Raises OSError and yaml.YAMLError."""
+    """Return the content of a recipe's `_cm.yaml`, read once per process. Raises OSError and yaml.YAMLError."""
     meta: Mapping[str, Any] = read_yaml(recipes_folder / alias / "_cm.yaml")
     return meta
