@@ -99,6 +99,7 @@ def query_cuda(kit: Kit, capability: str) -> None:
 
 def models(kit: Kit) -> None:
     """Phase 0: random weights, a store of noise as pictures, made questions; nothing is downloaded."""
+    from crowdperf.kit.rooms import MissingRoom, require_room
     from crowdperf.models.make_model import ModelRequest, make_model
 
     for name in NETWORKS:
@@ -106,6 +107,11 @@ def models(kit: Kit) -> None:
         make_model(ModelRequest(architecture=name, config=kit.config, framework="pytorch", output_dir=kit.out / name))
         kit.tell(f"models.{name}", PASS, f"{kit.config}, {time.monotonic() - started_s:.1f} s")
     write_pictures(kit.out, 1024 if kit.is_gpu else 32, 224 if kit.is_gpu else 64)
+    try:
+        require_room("standins", "the data set of bert", "leave out the steps of bert")
+    except MissingRoom as error:
+        kit.tell("models.data", SKIP, "", str(error).partition("\n")[0])
+        return
     (kit.out / "squad").mkdir(exist_ok=True)
     words = ["--kind", "synthetic" if kit.is_gpu else "tiny", "--count", "2000" if kit.is_gpu else "40"]
     squad = importlib.import_module("crowdperf.standins.datasets.squad")

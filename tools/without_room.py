@@ -343,7 +343,8 @@ def problems_of(removal: Removal) -> list[str]:
         if any(room in texts[name] for room in removal.rooms):
             tree = ast.parse(texts[name])
             found += [f"{name} imports {one}" for one in sorted(set(all_imported(tree))) if removal.pattern.match(one)]
-            if name.startswith(("src/", "script/")):
+            is_guarded = name.startswith("tools/") and removal.rooms & checkout.rooms_required([name])
+            if name.startswith(("src/", "script/", "tools/")) and not is_guarded:
                 found += [f"{name} runs {one}" for one in programs_in(tree, removal.pattern)]
         if name.startswith("script/"):
             here = set(neighbors(name, checkout.imports(name)))

@@ -165,6 +165,11 @@ def test_a_room_goes_with_the_optional_rooms_built_on_it(tmp_path: Path) -> None
             "src/crowdperf/kit/table.py runs crowdperf.web.pages",
         ),
         (
+            "tools/kit.py",
+            "import importlib\nimportlib.import_module('crowdperf.web.pages')\n",
+            "tools/kit.py runs crowdperf.web.pages",
+        ),
+        (
             "script/export-it/_cm.yaml",
             "alias: export-it\ntags: [export, it]\nvariations: {a: {deps: [{tags: 'serve,it'}]}}\n",
             "script/export-it/_cm.yaml depends on serve,it",
@@ -175,7 +180,7 @@ def test_a_room_goes_with_the_optional_rooms_built_on_it(tmp_path: Path) -> None
             "script/export-it/_cm.yaml: library names crowdperf.web.pages",
         ),
     ],
-    ids=["import in a function", "module behind -m", "dependency of a variation", "library of a variation"],
+    ids=["import in a function", "module behind -m", "module that a tool loads", "dependency of a variation", "library of a variation"],
 )
 def test_what_stands_against_it_is_found(tmp_path: Path, name: str, text: str, problem: str) -> None:
     assert problem in problems_of(remove_room(made(tmp_path, **{name: text}), "web"))
