@@ -180,7 +180,13 @@ def test_a_room_goes_with_the_optional_rooms_built_on_it(tmp_path: Path) -> None
             "script/export-it/_cm.yaml: library names crowdperf.web.pages",
         ),
     ],
-    ids=["import in a function", "module behind -m", "module that a tool loads", "dependency of a variation", "library of a variation"],
+    ids=[
+        "import in a function",
+        "module behind -m",
+        "module that a tool loads",
+        "dependency of a variation",
+        "library of a variation",
+    ],
 )
 def test_what_stands_against_it_is_found(tmp_path: Path, name: str, text: str, problem: str) -> None:
     assert problem in problems_of(remove_room(made(tmp_path, **{name: text}), "web"))
