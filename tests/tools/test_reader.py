@@ -10,7 +10,6 @@ import pytest
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
 PROGRAM = """
 import socket, sys
-sys.path.insert(0, {tools!r})
 from reader import exit_code
 def main(word):
     if word == "socket":
@@ -33,8 +32,9 @@ def test_a_reader_that_ends_early_is_no_traceback_and_a_broken_socket_is_one(
     reading, writing = os.pipe()
     if not is_read:
         os.close(reading)
-    lines = PROGRAM.format(tools=str(TOOLS), word=word)
-    with subprocess.Popen([sys.executable, "-c", lines], stdout=writing, stderr=subprocess.PIPE, text=True) as tool:
+    command = [sys.executable, "-c", PROGRAM.format(word=word)]
+    env = {**os.environ, "PYTHONPATH": str(TOOLS)}
+    with subprocess.Popen(command, env=env, stdout=writing, stderr=subprocess.PIPE, text=True) as tool:
         os.close(writing)
         if is_read:
             with open(reading, "rb") as file:
