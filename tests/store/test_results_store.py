@@ -340,6 +340,24 @@ def test_files_that_are_no_results_database_are_refused(tmp_path: Path) -> None:
         assert other.execute("SELECT count(*) FROM sqlite_master").fetchone() == (1,)
 
 
+@pytest.mark.parametrize("statements", range(4))
+def test_a_database_that_another_process_makes_meanwhile_is_none_of_another_program(
+    tmp_path: Path, statements: int
+) -> None:
+    path, left = tmp_path / "results.db", statements
+
+    class Slow(sqlite3.Connection):
+        def execute(self, *words: Any) -> sqlite3.Cursor:
+            nonlocal left
+            if left == 0:
+                Store.open(path).close()
+            left -= 1
+            return super().execute(*words)
+
+    with contextlib.closing(sqlite3.connect(path, factory=Slow)) as connection:
+        assert schema._version(connection, path) in (0, schema.VERSION)
+
+
 def test_an_interrupted_migration_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "results.db"
     with Store.open(path) as first:

@@ -57,9 +57,10 @@ class StoreError(Exception):
 
 
 def _version(connection: sqlite3.Connection, path: Path) -> int:
-    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    mark = int(connection.execute("PRAGMA application_id").fetchone()[0])
+    # another process may make the database meanwhile, all in one step: with its tables it has its mark
     has_tables = connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is not None
+    mark = int(connection.execute("PRAGMA application_id").fetchone()[0])
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     if has_tables and mark != APPLICATION_ID:
         raise StoreError(f"{path} is an SQLite file of another program, not a results database")
     if version > VERSION:
