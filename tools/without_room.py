@@ -470,6 +470,7 @@ def main(words: list[str]) -> int:
         code |= bool(problems)
         if given.run or given.output:
             with tempfile.TemporaryDirectory() as scratch:
+                os.chmod(scratch, 0o755)  # tests of other users run in it
                 folder = (given.output or Path(scratch)) / room
                 write_copy(removal, folder)
                 if given.run:
