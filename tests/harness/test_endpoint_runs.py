@@ -98,7 +98,7 @@ LONG = {"min_duration_ms": 100, "min_query_count": 300, "target_qps": 400}
 
 
 def test_a_server_that_fails_some_requests_makes_the_run_invalid_and_says_why(root: Path, url: str) -> None:
-    _, ended = run(root, f"{url}/die,after=150,times=20/v1", scenario="Server", **LONG)
+    _, ended = run(root, f"{url}/die,after=250,times=20/v1", scenario="Server", **LONG)
     assert ended.code == 0 and "Traceback" not in ended.stderr, ended.stderr
     reasons = " ".join(ended.result["invalid_reasons"])
     assert not ended.result["valid"] and ended.result["text"]["tally"]["failed"] == 20
