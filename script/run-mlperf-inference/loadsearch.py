@@ -9,13 +9,13 @@ search chooses (crowdperf.harness.find.search). The first rate is the harness's 
 is 1. A try is a whole result, so that the last one that passed at the highest load is the measurement.
 """
 
-import resource
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from crowdperf.call.connections import most_connections
 from crowdperf.call.recipe_calls import PASSED_ON_INPUTS, Access, RecipeFailed, run_recipe
 from crowdperf.data.given_prompts import parse_slo
 from crowdperf.harness.find.search import HighestRate, Kind, Length, NotFound, Plan, Tried, Try, next_step
@@ -25,7 +25,6 @@ from crowdperf.kit.whole_file import read_object, write_json
 from crowdperf.logs.answer_metrics import values_of
 from crowdperf.logs.layout import ResultsPaths
 from crowdperf.rules.names import ExecutionMode, Mode, Scenario
-from crowdperf.rules.prompt_settings import OTHER_FILES
 
 from .basis import without_secrets
 from .loads import SCENARIOS, searched
@@ -174,9 +173,8 @@ def _highest(limits: Limits) -> float:
     """The highest load that is tried: the client has a connection for each request in flight."""
     if not limits.is_whole:
         return HIGHEST_RATE
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    most = _HIGHEST_CONCURRENCY if hard == resource.RLIM_INFINITY else hard - OTHER_FILES
-    return float(max(1, min(_HIGHEST_CONCURRENCY, most)))
+    most = most_connections()
+    return float(_HIGHEST_CONCURRENCY if most is None else max(1, min(_HIGHEST_CONCURRENCY, most)))
 
 
 def plan_of(limits: Limits, first: Attempt | None = None) -> Plan:
