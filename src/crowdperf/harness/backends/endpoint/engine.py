@@ -168,8 +168,7 @@ class EndpointEngine:
         lasted_s = run.ended_s - run.began_s
         return lasted_s if run.ended_s and lasted_s >= MIN_JUDGED_S else None
 
-    def _limit_notes(self, busy_part: float | None) -> list[str]:
-        waiting_part = self.waiting_part()
+    def _limit_notes(self, busy_part: float | None, waiting_part: float | None) -> list[str]:
         if busy_part is None or waiting_part is None:
             return []
         if busy_part <= MAX_BUSY_PART < busy_part + waiting_part:
@@ -212,7 +211,8 @@ class EndpointEngine:
 
     def record(self) -> Mapping[str, Json]:
         """Return the settings in effect, the findings of the probe, and the counts since `start`."""
-        probed, conversations, busy_part = self._probed, self._opened(), self.busy_part()
+        probed, conversations = self._probed, self._opened()
+        busy_part, waiting_part = self.busy_part(), self.waiting_part()
         assert probed is not None
         settings = [(one, True) for one in probed.form.sent_fields] + [(one, False) for one in probed.refused]
         sampling: dict[str, Json] = {
@@ -238,9 +238,9 @@ class EndpointEngine:
             },
             "sampling": sampling,
             "client_busy_part": {"value": busy_part, "origin": "measured"},
-            "client_waiting_part": {"value": self.waiting_part(), "origin": "measured"},
+            "client_waiting_part": {"value": waiting_part, "origin": "measured"},
             "told_late_ms": {"value": self._told_late_ms(), "origin": "measured"},
-            "notes": [*self._settings.notes, *probed.notes, *self._limit_notes(busy_part)],
+            "notes": [*self._settings.notes, *probed.notes, *self._limit_notes(busy_part, waiting_part)],
             "problems": [] if self._fleet is None else list(self._fleet.problems),
             "counts": conversations.record(),
         }
@@ -258,8 +258,9 @@ class EndpointEngine:
         if self._is_closed:
             return
         self._is_closed = True
-        for note in self._limit_notes(self.busy_part()) if self._conversations is not None else ():
-            print(f"harness: endpoint: {note}", file=sys.stderr)
+        if self._conversations is not None:
+            for note in self._limit_notes(self.busy_part(), self.waiting_part()):
+                print(f"harness: endpoint: {note}", file=sys.stderr)
         with contextlib.suppress(HarnessError):  # the thread is a daemon: it ends with the process
             self._loop.result(self._shut(), _CLOSE_S)
         self._loop.stop()
