@@ -164,6 +164,14 @@ def test_warnings_and_disk_space_add_up() -> None:
     assert (layer.warnings, layer.required_disk_space_mb) == (("one", "two"), 15)
 
 
+def test_needs_of_blocks_add_up_but_for_memory_and_flags() -> None:
+    needs = {"disk_mb": 3, "memory_mb": 5, "sudo": True, "tokens": ["A"]}
+    more = {"disk_mb": 4, "memory_mb": 2, "sudo": True, "gpu": "runs", "tokens": ["A", "B"]}
+    made = configured({"needs": needs, "variations": {"v": {"needs": more}}}, "get,x,_v")
+    assert made.layer.needs == {"disk_mb": 7, "memory_mb": 5, "sudo": True, "gpu": "runs", "tokens": ["A", "B"]}
+    assert made.layer.needs["sudo"] is True
+
+
 def test_dependencies_of_a_block_replace_those_of_the_same_names_and_join_the_others() -> None:
     meta = {
         "deps": [{"tags": "get,a", "names": ["a"]}, {"tags": "get,b"}],

@@ -82,6 +82,23 @@ def test_what_cost_does_not_say_comes_from_needs(recipe: Recipe) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("needs", "costs"),
+    [
+        ({"disk_mb": "300", "sudo": True}, {"disk": "`_x`: 300.0 MB", "root": "`_x`: yes"}),
+        ({"disk_mb": "²", "sudo": ["adds a key", "installs"]}, {"root": "`_x`: adds a key; installs"}),
+        (
+            {"downloads": ["https://host/x", {"size_bytes": 5}, {"what": "a", "size_bytes": "big"}]},
+            {"download": "`_x`: a"},
+        ),
+        ({"downloads": "https://host/x"}, {}),
+    ],
+)
+def test_needs_of_any_shape_are_read_as_in_a_plan(needs: dict[str, Any], costs: dict[str, str]) -> None:
+    meta = {"alias": "x", "uid": "b" * 16, "variations": {"x": {"needs": needs}}}
+    assert costs_of(parse_recipe(meta, Path("/r/script/x"), Path("/r"))) == costs
+
+
 def test_a_recipe_with_nothing_gets_no_empty_sections() -> None:
     bare = parse_recipe({"alias": "x", "uid": "b" * 16, "tags": ["x"]}, Path("/r/script/x"), Path("/r"))
     text = "\n".join(help_lines(bare))

@@ -26,6 +26,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from ..rules.amounts import whole_number
 from ..rules.conditions import shown
 from ..rules.env import expand_value
 from ..rules.model import Configured
@@ -92,25 +93,37 @@ def needs_together(steps: Iterable[Needs]) -> Needs:
     return Needs(disk_mb=sum(row.disk_mb for row in rows), memory_mb=memory_mb)._replace(**united)
 
 
+def declared_needs(block: Mapping[str, Any]) -> Needs:
+    """What a ``needs`` block says, as far as it can be used; the audit finds the rest."""
+    return Needs(
+        downloads=_declared_downloads(block),
+        disk_mb=_whole(block.get("disk_mb")),
+        memory_mb=_whole(block.get("memory_mb")),
+        sudo=_texts(block.get("sudo")),
+        container=_texts(block.get("container")),
+        gpu=_texts(block.get("gpu")),
+        tokens=_texts(block.get("tokens")),
+    )
+
+
 def needs_of(configured: Configured, code: Mapping[str, str], caller: Configured | None = None) -> Needs:
     """The needs of a configured recipe; ``code`` is the text of its Python files and native scripts by name.
 
     An address in its env does not count where the ``caller`` declares what is downloaded.
     """
-    declared, env = expand_value(configured.layer.needs, configured.env), configured.env
+    env = configured.env
+    declared = declared_needs(expand_value(configured.layer.needs, env))
     is_declared = caller is not None and bool(caller.layer.needs.get("downloads"))
     script = "\n".join(code[name] for name in code if name.endswith(".sh"))
     tokens = [name for name in _keys_in_code(tuple(code.items())) if not env.get(name)]
     is_gpu = not GPU_TAGS.isdisjoint(configured.recipe.tags)
-    return Needs(
-        downloads=_declared_downloads(declared) or (() if is_declared else _seen_downloads(env)),
-        disk_mb=_whole(declared.get("disk_mb")) + configured.layer.required_disk_space_mb,
-        memory_mb=_whole(declared.get("memory_mb")),
-        sudo=_texts(declared.get("sudo")) or _texts(_SUDO.search(script) and "its code calls sudo"),
-        container=_texts(declared.get("container"))
-        or _texts(_CONTAINER.search(script) and "its code starts a container"),
-        gpu=_texts(declared.get("gpu")) or _texts(is_gpu and "it queries the devices"),
-        tokens=_texts(declared.get("tokens")) or tuple(f"{name} (used in its code)" for name in tokens),
+    return declared._replace(
+        downloads=declared.downloads or (() if is_declared else _seen_downloads(env)),
+        disk_mb=declared.disk_mb + configured.layer.required_disk_space_mb,
+        sudo=declared.sudo or _texts(_SUDO.search(script) and "its code calls sudo"),
+        container=declared.container or _texts(_CONTAINER.search(script) and "its code starts a container"),
+        gpu=declared.gpu or _texts(is_gpu and "it queries the devices"),
+        tokens=declared.tokens or tuple(f"{name} (used in its code)" for name in tokens),
     )
 
 
@@ -125,7 +138,8 @@ def _keys_in_code(code: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
     return tuple(sorted({name for names in seen for name in names if is_secret(name)}))
 
 
-def _declared_downloads(declared: Mapping[str, Any]) -> tuple[Download, ...]:
+def _declared_downloads(block: Mapping[str, Any]) -> tuple[Download, ...]:
+    rows = block.get("downloads")
     return tuple(
         Download(
             what=str(shown(row.get("what", ""))),
@@ -133,7 +147,7 @@ def _declared_downloads(declared: Mapping[str, Any]) -> tuple[Download, ...]:
             sha256=str(row.get("sha256") or ""),
             license=str(row.get("license") or row.get("licence") or ""),
         )
-        for row in declared.get("downloads") or ()
+        for row in (rows if isinstance(rows, list) else ())
         if isinstance(row, Mapping) and row.get("what")
     )
 
@@ -150,4 +164,4 @@ def _texts(value: Any) -> tuple[str, ...]:
 
 
 def _whole(value: Any) -> int:
-    return int(value) if str(value or "").isdigit() else 0
+    return whole_number(str(value or "")) or 0

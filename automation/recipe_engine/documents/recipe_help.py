@@ -3,13 +3,15 @@
 ``help_lines`` is the text for a terminal, ``readme_text`` the same as a Markdown page, ``help_json`` the facts.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..rules.amounts import size_text
 from ..rules.input_types import allowed_text
 from ..rules.keys import COSTS
 from ..rules.model import PHASES, Phase, Recipe, Variation
+from ..rules.schema import Reader
+from .needs import Download, declared_needs
 
 PHASE_TITLES: Mapping[Phase, str] = {
     "deps": "before the recipe",
@@ -140,22 +142,22 @@ def runs_of(recipe: Recipe) -> dict[str, list[str]]:
     }
 
 
-def _downloads(where: str, needs: Mapping[str, Any]) -> Iterator[str]:
-    for row in needs.get("downloads") or ():
-        size, license = row.get("size_bytes"), row.get("license") or row.get("licence")
-        facts = _joined((size, size_text(int(size or 0))), (license, f"license: {license}"))
-        yield f"{where}{row['what']}{f' ({facts})' if facts else ''}"
+def _download_text(one: Download) -> str:
+    facts = _joined((one.size_bytes, size_text(one.size_bytes or 0)), (one.license, f"license: {one.license}"))
+    return f"{one.what}{f' ({facts})' if facts else ''}"
 
 
 def costs_of(recipe: Recipe) -> dict[str, str]:
     """What a run costs, in words by the keys of COSTS: from the recipe's ``cost``, else from its ``needs``."""
     blocks = {"": recipe.meta, **{f"`_{name}`: ": one.source for name, one in recipe.variations.items()}}
-    needs = {where: block["needs"] for where, block in blocks.items() if block.get("needs")}
+    found = {where: Reader(block, str(recipe.meta_path)).mapping("needs") for where, block in blocks.items()}
+    needs = [(where, declared_needs(block)) for where, block in found.items()]
     declared = {
-        "download": [row for where, one in needs.items() for row in _downloads(where, one) if "<<<" not in row],
-        "disk": [f"{where}{size_text(one['disk_mb'] * 10**6)}" for where, one in needs.items() if one.get("disk_mb")],
-        "root": [f"{where}{one['sudo']}" for where, one in needs.items() if one.get("sudo")],
+        "download": [f"{where}{_download_text(row)}" for where, one in needs for row in one.downloads],
+        "disk": [f"{where}{size_text(one.disk_mb * 10**6)}" for where, one in needs if one.disk_mb],
+        "root": [f"{where}{'; '.join(one.sudo)}" for where, one in needs if one.sudo],
     }
+    declared["download"] = [row for row in declared["download"] if "<<<" not in row]
     cost = recipe.meta.get("cost") or {}
     said = {"root": "never" if cost else "", **cost}
     said |= {name: "; ".join(rows) for name, rows in declared.items() if rows and name not in cost}

@@ -487,7 +487,7 @@ def merge_needs(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str
         old = merged.get(key)
         if isinstance(old, list) and isinstance(value, list):
             merged[key] = [*old, *(item for item in value if item not in old)]
-        elif isinstance(old, int) and isinstance(value, int):
+        elif type(old) is type(value) is int:  # not two flags, such as sudo: true
             merged[key] = max(old, value) if key == "memory_mb" else old + value
         else:
             merged[key] = value
