@@ -78,7 +78,11 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
     if i.get("is_before_run") and all(map(env.knows, _PLACES)) and not any(env.get(key) for key in _OWN_PLACES):
         urls = inputs.addresses(str(env.get("CM_DOWNLOAD_URL") or ""), str(env.get("CM_DOWNLOAD_MIRRORS") or ""))
         is_remote = bool(urls) and all(url.startswith(("http://", "https://")) for url in urls)
-        if is_remote and (failures := download.unreachable(urls, inputs.proxies_in(env))):
+        try:
+            failures = download.unreachable(urls, inputs.proxies_in(env)) if is_remote else []
+        except inputs.InputError as error:
+            return failure(error)
+        if failures:
             hint = text_of(env, _HINT) if env.knows(_HINT) else ""
             name = str(env.get("CM_DOWNLOAD_FILENAME") or urls[0].rpartition("/")[2])
             return failure(download.not_downloaded(name, failures, hint or download.OWN_COPY_HINT))

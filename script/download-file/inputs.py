@@ -52,7 +52,7 @@ def asked_in(env: Mapping[str, Any], values: Any) -> FileRequest:
     urls = addresses(values["url"] or "", values["mirrors"] or "")
     local_text = values.text("from")
     if not local_text and len(urls) == 1 and urls[0].startswith("file://"):
-        local_text = unquote(_split(urls[0]).path)
+        local_text = unquote(split(urls[0]).path)
     local_file = _absolute(local_text) if local_text else None
     if local_file is not None and not local_file.is_file():
         raise InputError(f"the local file {local_file} does not exist\nhint: check --from")
@@ -94,7 +94,7 @@ def addresses(url: str, mirrors: str) -> tuple[str, ...]:
 
 def url_file_name(url: str) -> str:
     """The last part of an address, decoded. Raises InputError when there is none."""
-    name = unquote(_split(url).path.rsplit("/", 1)[-1])
+    name = unquote(split(url).path.rsplit("/", 1)[-1])
     if not name:
         raise InputError(f"the address {shown(url)} does not end in a file name\nhint: add --filename=NAME")
     return name
@@ -139,17 +139,20 @@ def _check_addresses(urls: tuple[str, ...]) -> None:
     if not urls:
         raise InputError(f"no address was given (--url)\nhint: {EXAMPLE}")
     for url in urls:
-        parts = _split(url)
+        parts = split(url)
         if parts.scheme not in ("http", "https") or not parts.netloc:
             raise _not_an_address(url)
 
 
-def _split(url: str) -> SplitResult:
-    """The parts of an address. Raises InputError for one that cannot be split, as with an IPv6 host cut short."""
+def split(url: str) -> SplitResult:
+    """The parts of an address. Raises InputError for one that cannot be split, as with an IPv6 host cut short or with a
+    port that no server has."""
     try:
-        return urlsplit(url)
+        parts = urlsplit(url)
+        _ = parts.port
     except ValueError as error:
         raise _not_an_address(url) from error
+    return parts
 
 
 def _not_an_address(url: str) -> InputError:

@@ -112,9 +112,12 @@ def reachable(address: str, proxies: tuple[tuple[str, str], ...] = ()) -> str:
 
 
 def _ask(address: str, proxies: Mapping[str, str]) -> str:
+    import http.client
     import ssl  # here, because plans load this module and need no network
     import urllib.error
     import urllib.request
+
+    from recipe_engine.rules.errors import printable  # only a hook's process has the engine
 
     own = {name.lower().removesuffix("_proxy"): value for name, value in proxies.items()}
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({**urllib.request.getproxies(), **own}))
@@ -123,9 +126,10 @@ def _ask(address: str, proxies: Mapping[str, str]) -> str:
             return ""
     except urllib.error.HTTPError:
         return ""
-    except (urllib.error.URLError, OSError, ValueError) as error:
+    except (OSError, ValueError, http.client.HTTPException) as error:  # URLError is an OSError
         reason = getattr(error, "reason", error)
         if isinstance(reason, ssl.SSLError):
             return ""
         is_late = isinstance(reason, socket.timeout | TimeoutError)
-        return f"no answer within {PROBE_S:g} s" if is_late else str(getattr(reason, "strerror", "") or reason)
+        said = printable(str(getattr(reason, "strerror", "") or reason).strip())
+        return f"no answer within {PROBE_S:g} s" if is_late else said

@@ -35,6 +35,8 @@ def test_an_azure_trace_is_read_with_seven_digits_and_time_zones(tmp_path: Path)
     assert found.form == "azure" and [one.tokens_in for one in found.arrivals] == [4808, 12, 5]
     assert round(found.arrivals[1].at_s, 6) == 0.02004 and found.arrivals[2].at_s > 86400 * 170
     assert not found.facts()["has_prefixes"]
+    spaced = "\n" + AZURE.replace(",", " , ") + rows
+    assert read_trace(written(tmp_path, spaced)) == found
 
 
 def test_prompts_share_prefixes_where_the_trace_does(tmp_path: Path) -> None:
@@ -73,6 +75,7 @@ def test_prompts_share_prefixes_where_the_trace_does(tmp_path: Path) -> None:
         (AZURE + "2023-11-16 25:17:03,1,2\n", "line 2: hour must be in"),
         (AZURE + "2023-11-16 18:17:03,1,2\n2023-11-16 18:17:04,,2\n", "line 3: ContextTokens is ''"),
         (AZURE + "2023-11-16 18:17:03,1\n", "line 2: GeneratedTokens is ''"),
+        ("\n\n" + AZURE + "\nyesterday,1,2\n", "line 5: TIMESTAMP"),
         (AZURE.replace("Tokens", "Token"), "line 1: found 'TIMESTAMP,ContextToken,"),
     ],
 )

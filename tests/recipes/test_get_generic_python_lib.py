@@ -6,11 +6,13 @@ import hashlib
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import time
 import zipfile
 from pathlib import Path
+from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
@@ -625,6 +627,19 @@ def test_without_the_main_index_pip_does_not_try_again_and_one_line_says_why(set
     assert access.options[-2:] == index_access.NO_RETRIES
     [note] = access.notes
     assert note.startswith("cannot reach http://***@127.0.0.1:9/simple/ (") and note.endswith("work offline")
+
+
+def test_what_speaks_no_http_is_no_index(settings: dict[str, str], recwarn: pytest.WarningsRecorder) -> None:
+    def answer(listening: socket.socket) -> None:
+        with listening.accept()[0] as connection:
+            connection.sendall(b"SSH-2.0 \x1b[2J\r\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = Thread(target=answer, args=(listening,))
+        server.start()
+        [note] = adapted("--index-url", f"http://127.0.0.1:{listening.getsockname()[1]}/simple/").notes
+        server.join()
+    assert "(SSH-2.0 " in note and note.isprintable() and not recwarn.list  # pytest warns of an exception in a thread
 
 
 def test_where_no_index_is_configured_pips_own_is_looked_at(

@@ -4,6 +4,7 @@ before anything is installed. Form of the header: numpy.lib.format, versions 1.0
 
 import ast
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,12 @@ _MAGIC = b"\x93NUMPY"
 _MAX_HEADER_BYTES = 1 << 16
 _KINDS = {"f": 3, "i": 2, "u": 1, "b": 0}
 """Kinds of numbers in the order in which numpy casts them ("same_kind")."""
+_DAMAGE = (
+    OSError, ValueError, KeyError, IndexError, TypeError, SyntaxError, MemoryError, zipfile.BadZipFile, zlib.error,
+    RuntimeError,
+)  # fmt: skip
+"""What a file that is no archive of arrays raises. RuntimeError: encrypted, packed by an unknown method, or nested too
+deep."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +77,8 @@ def array_headers(path: Path, names: Sequence[str], form: str) -> dict[str, Arra
         for file in files:
             with file.open("rb") as opened:
                 headers.append(_header(opened))
-    except (OSError, ValueError, KeyError, IndexError, TypeError, SyntaxError, zipfile.BadZipFile) as error:
-        raise DataError(f"cannot read {path}: {error}", form) from error
+    except _DAMAGE as error:
+        raise DataError(f"cannot read {path}: {str(error) or type(error).__name__}", form) from error
     if len(names) != 1 or not headers:
         found = "has no .npy files" if not headers else "is one array"
         raise DataError(f"{path} {found}, but the network has {len(names)} inputs: {', '.join(names)}", form)

@@ -8,7 +8,6 @@ Azure      CSV with the columns TIMESTAMP (2023-11-16 18:17:03.9799600), Context
 """
 
 import csv
-import io
 import itertools
 import json
 import random
@@ -107,15 +106,21 @@ def _azure_time_s(text: str) -> float:
     return (day - datetime(1970, 1, 1)).total_seconds() + float(found[3] or 0.0)
 
 
-def _azure(text: str) -> Iterator[tuple[int, Arrival]]:
-    rows = csv.DictReader(io.StringIO(text.lstrip()), restval="", skipinitialspace=True)
+def _azure(lines: Sequence[tuple[int, str]]) -> Iterator[tuple[int, Arrival]]:
+    names = _columns(lines[0][1])
+    rows = csv.DictReader((line for _, line in lines[1:]), names, restval="", skipinitialspace=True)
     for row in rows:
+        number = lines[rows.line_num][0]
         try:
             at_s = _azure_time_s(row["TIMESTAMP"])
             lengths = (_whole(row, "ContextTokens"), _whole(row, "GeneratedTokens"))
         except ValueError as error:
-            raise _LineProblem(rows.line_num, str(error)) from None
-        yield rows.line_num, Arrival(at_s, *lengths)
+            raise _LineProblem(number, str(error)) from None
+        yield number, Arrival(at_s, *lengths)
+
+
+def _columns(heading: str) -> list[str]:
+    return [one.strip() for one in heading.split(",")]
 
 
 class _LineProblem(Exception):
@@ -134,11 +139,11 @@ def read_trace(path: Path) -> Trace:
         raise DataError(f"--trace: cannot read {path}: {reason}", f"give a file with {FORM}") from error
     lines = numbered_lines(text)
     place, first = lines[0] if lines else (0, "")
-    is_azure = set(_AZURE) <= {one.strip() for one in first.split(",")}
+    is_azure = set(_AZURE) <= set(_columns(first))
     if first and not is_azure and not first.lstrip().startswith("{"):
         raise DataError(f"--trace: {path}, line {place}: found {first[:60]!r}", f"expected {FORM}")
     try:
-        found = [one for _, one in (_azure(text) if is_azure else _mooncake(lines))]
+        found = [one for _, one in (_azure if is_azure else _mooncake)(lines)]
     except (_LineProblem, csv.Error) as error:
         raise DataError(f"--trace: {path}, {error}", f"expected {FORM}") from error
     if not found:
