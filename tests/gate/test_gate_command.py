@@ -214,7 +214,7 @@ def test_names_of_submitters_and_systems_are_public(tmp_path):
     assert {SUBMITTER, SYSTEM} <= set(command.public_names(tmp_path))
 
 
-def test_the_lists_of_the_tree_step_beside_a_tree_are_used(tmp_path):
+def test_the_lists_of_the_tree_step_beside_a_tree_are_used(tmp_path, monkeypatch):
     build(tmp_path / "tree", "open")
     facts = tmp_path / "tree_facts"
     facts.mkdir()
@@ -225,28 +225,34 @@ def test_the_lists_of_the_tree_step_beside_a_tree_are_used(tmp_path):
     asked = command.parse([str(tmp_path / "tree"), "--version=v6.1"])
     assert asked.options.made_files == {"open/lost.txt": ("0",)}
     assert asked.options.backup_folder == tmp_path / "tree_logs"
+    monkeypatch.chdir(tmp_path / "tree")
+    assert command.parse([".", "--version=v6.1"]).options.made_files == {"open/lost.txt": ("0",)}
     assert {finding.rule for finding in command.run(asked).verdict.findings} == {"FILE-006"}
 
 
 def checkers(folder: Path, newer: int, older: int) -> Path:
-    """A checkout whose checkers always end so: 0 accepts, 1 refuses, 2 crashes."""
-    words = {0: "SUMMARY: submission looks OK", 1: "SUMMARY: submission has errors", 2: "Traceback"}
+    """A checkout whose checkers always end so: 0 accepts, 1 refuses, 2 crashes, 3 ends well and says nothing."""
+    words = {0: "SUMMARY: submission looks OK", 1: "SUMMARY: submission has errors", 2: "Traceback\n", 3: ""}
     tools = folder / "tools" / "submission"
     (tools / "submission_checker").mkdir(parents=True)
     for path, end in ((tools / "submission_checker" / "main.py", newer), (tools / "submission_checker_old.py", older)):
         path.write_text(
-            f"import sys\nopen('summary.csv', 'w').close()\nprint({words[end]!r})\nsys.exit({min(end, 1)})\n"
+            f"import sys\nopen('summary.csv', 'w').close()\nprint({words[end]!r})\nsys.exit({int(end in (1, 2))})\n"
         )
     return folder
 
 
-@pytest.mark.parametrize(("newer", "older", "expected"), [(0, 0, 0), (0, 1, 1), (2, 0, 1), (1, 2, 2)])
+@pytest.mark.parametrize(("newer", "older", "expected"), [(0, 0, 0), (0, 1, 1), (2, 0, 1), (1, 2, 2), (3, 0, 1)])
 def test_every_disagreement_with_an_official_checker_is_shown(newer, older, expected, trees, tmp_path):  # noqa: F811
     root = trees.folder / "open"
     before = sorted(root.rglob("*"))
-    verdicts = official.run_official(checkers(tmp_path / "inference", newer, older), root, "v6.1")
-    assert [one.word for one in verdicts] == [("accepts", "refuses", "crash")[end] for end in (newer, older)]
-    assert len(official.disagreements(True, verdicts)) == expected
+    checkout = checkers(tmp_path / "inference", newer, older)
+    asked = command.parse([str(root), "--version=v6.1", f"--official={checkout}"])
+    answer = command.run(asked)
+    words = ("accepts", "refuses", "crash", "crash")
+    assert [one.word for one in answer.official] == [words[newer], words[older]]
+    assert {one.messages for one in answer.official if one.is_crash} <= {("Traceback",), ()}
+    assert len(command.as_json(asked, answer)["official"]["disagreements"]) == expected
     assert sorted(root.rglob("*")) == before
 
 
@@ -316,9 +322,11 @@ def test_the_tree_of_a_rehearsal_says_so_first_and_lists_nothing_else(trees):  #
 
 def test_a_rehearsal_that_the_official_checkers_refuse_is_no_disagreement():
     verdicts = [official.OfficialVerdict(checker="newer", is_accepted=False, is_crash=False, messages=())]
-    assert "no disagreement" in official.as_text(True, verdicts, is_rehearsal=True)
+    text = official.as_text(True, verdicts, is_rehearsal=True)
+    assert "no disagreement" in text and "a rehearsal is not a submission" in text
     assert official.as_json(True, verdicts, is_rehearsal=True)["disagreements"] == []
-    assert "disagreement: this gate accepts" in official.as_text(True, verdicts)
+    text = official.as_text(True, verdicts)
+    assert "disagreement: this gate accepts" in text and "rehearsal" not in text
 
 
 def test_the_hint_of_a_finding_keeps_a_model_that_this_project_can_run(trees):  # noqa: F811

@@ -117,6 +117,7 @@ HARMLESS = [
     "uid: 4dc1bf490c6dafd2",
     '"eos_token": "</s>", "pad_token": "<|endoftext_0123456789|>"',
     "pad_token=tokenizer.eos_token, max_new_tokens=128, token=token",
+    '"eos_token": "<|endoftext_0123456789|>", "architectures": ["A model"], "other settings": ["as in the paper"]',
     ":::MLLOG {'key': 'result_first_token_99.00_percentile_latency_ns', 'value': 12345678}",
     "*.Server.ttft_latency = 2000\n*.Offline.use_token_latencies = 1",
     "token_type_ids: [0, 0, 0]",

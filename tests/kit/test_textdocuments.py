@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from crowdperf.kit.canonical_json import canonical_json
 from crowdperf.kit.text_documents import given_bytes, given_object, given_text, json_for_yaml, utf8_text, yaml_mapping
 
 
@@ -33,6 +34,14 @@ def test_json_with_tabs_is_read_as_yaml_and_yaml_is_left_alone() -> None:
 def test_what_is_no_mapping_is_said_with_its_line(text: str, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         yaml_mapping(text)
+
+
+def test_equal_values_have_one_json_text_and_a_value_without_a_form_has_none() -> None:
+    assert canonical_json({"b": [1.5, None], "a": "é"}) == canonical_json({"a": "é", "b": (1.5, None)})
+    assert canonical_json({"b": [1.5, None], "a": "é"}) == '{"a":"\\u00e9","b":[1.5,null]}'
+    for value in (float("nan"), float("inf")):
+        with pytest.raises(ValueError):
+            canonical_json({"a": value})
 
 
 def test_a_pipe_a_device_a_folder_and_a_file_above_the_limit_are_refused_at_once(tmp_path: Path) -> None:
