@@ -135,12 +135,16 @@ def test_an_edited_file_and_a_changed_recipe_are_named(filled: TemporaryHome) ->
 def test_an_entry_without_its_recipe_and_one_made_by_cm_are_told(filled: TemporaryHome) -> None:
     path = filled.entry("get-x")
     meta = json.loads((path / "_cm.json").read_text(encoding="utf-8"))
-    del meta["crowdperf"]
+    ours = meta.pop("crowdperf")
     (path / "_cm.json").write_text(json.dumps(meta), encoding="utf-8")
     row = row_of(filled, path.name)
     assert row["recipe_state"] == "not recorded"
     assert row["created_utc"] == ""
-    shutil.rmtree(filled.repo / "script" / "get-x")
+    recipe = filled.repo / "script" / "get-x" / "_cm.json"
+    recipe.write_text(json.dumps({**json.loads(recipe.read_text()), "library": ["no_such_module"]}))
+    (path / "_cm.json").write_text(json.dumps({**meta, "crowdperf": ours}), encoding="utf-8")
+    assert row_of(filled, path.name)["recipe_state"].startswith("cannot be used: ")
+    shutil.rmtree(recipe.parent)
     row = row_of(filled, path.name)
     assert row["recipe_state"] == "not registered"
     assert (row["command"], row["command_reaches_it"]) == ("", False)

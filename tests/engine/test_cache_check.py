@@ -88,6 +88,10 @@ def of_another_request(path: Path) -> None:
     path.write_text(json.dumps(details))
 
 
+def naming_no_module(path: Path) -> None:
+    path.write_text(json.dumps({**json.loads(path.read_text()), "library": ["no_such_module"]}))
+
+
 STATE = "cm-cached-state.json"
 OF_GET_X = "script/get-x"
 DAMAGE: dict[str, tuple[str, Callable[[Path], object], str, str]] = {
@@ -109,6 +113,7 @@ DAMAGE: dict[str, tuple[str, Callable[[Path], object], str, str]] = {
     "an edited recipe": (
         f"{OF_GET_X}/run.sh", written("true"), "recipe", "has changed since. --renew rebuilds the entry",
     ),
+    "an unusable recipe": (f"{OF_GET_X}/_cm.json", naming_no_module, "recipe", "get-x cannot be used: "),
     "a removed recipe": (OF_GET_X, shutil.rmtree, "recipe", "is not registered"),
 }  # fmt: skip
 """What is damaged: a file of the entry of get-x, the tool, the entry of a dependency or the recipe. How it is damaged,
@@ -119,8 +124,7 @@ def place_of(home: TemporaryHome, name: str) -> Path:
     """Where the damage is done."""
     if name in ("get-y", "get-z"):
         return home.entry(name)
-    roots = {"tool": home.folder, OF_GET_X: home.repo, f"{OF_GET_X}/run.sh": home.repo}
-    return roots.get(name, home.entry("get-x")) / name
+    return (home.folder if name == "tool" else home.repo if OF_GET_X in name else home.entry("get-x")) / name
 
 
 @pytest.mark.parametrize(("name", "damage", "kind", "text"), DAMAGE.values(), ids=DAMAGE.keys())

@@ -111,7 +111,7 @@ def test_places_of_one_machine_are_put_by_name(text: str, expected: str) -> None
     assert portable(text, [("/h/cache", "<cache>"), ("/", "<home>")]) == expected
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"format": 9}', '{"format": 1, "recipes": 3}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", "[" * 100_000, "{}", '{"format": 9}', '{"format": 1, "recipes": 3}'])
 def test_a_file_that_is_no_lock_is_refused_with_the_command_that_makes_one(text: str) -> None:
     with pytest.raises(RequestError) as caught:
         parse_lockfile(text, "my.lock")
@@ -372,6 +372,15 @@ def test_a_file_flag_without_a_value_writes_no_file(home: TemporaryHome) -> None
     with pytest.raises(RequestError, match="--file has no value"):
         lock_action({"tags": "get,x", "file": True}, home.engine_home)
     assert list(home.work.iterdir()) == []
+
+
+def test_a_lockfile_may_be_below_the_home_of_the_user(home: TemporaryHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    home.recipe("get-x")
+    monkeypatch.setenv("HOME", str(home.folder))
+    with working_folder(home.work):
+        lock_action({"tags": "get,x", "file": "~/my.lock"}, home.engine_home)
+    assert json.loads((home.folder / "my.lock").read_text())["command"] == "cm run script --tags=get,x"
+    assert home.run("get,x", frozen="~/my.lock")["return"] == 0
 
 
 def test_a_lock_tells_the_paths_that_were_given(home: TemporaryHome) -> None:

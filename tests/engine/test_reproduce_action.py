@@ -223,6 +223,14 @@ def test_a_file_that_the_run_was_given_travels_in_the_record(maker: TemporaryHom
     assert reproduce(elsewhere, folder)["return"] == 0
 
 
+@pytest.mark.parametrize("bad", ["No", "off", "false", "n-o", " no "])
+def test_a_choice_may_be_recorded_in_any_spelling_that_a_run_accepts(maker: TemporaryHome, bad: str) -> None:
+    folder = make(maker)
+    path = folder / "run" / "one" / "record.json"
+    path.write_text(resealed(path.read_text(), lambda row: row["request"]["inputs"].update(bad=bad)))
+    assert reproduce(maker, folder, check_only=True)["verdict"] == "same inputs"
+
+
 def test_secrets_have_to_be_given_again(maker: TemporaryHome, elsewhere: TemporaryHome) -> None:
     folder = make(maker, my_token="s3cr3t")
     with pytest.raises(RequestError, match="--my_token") as caught:

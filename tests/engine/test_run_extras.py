@@ -98,6 +98,13 @@ def test_a_page_tells_the_command_and_all_steps(pair: TemporaryHome) -> None:
     assert SECRET not in page
 
 
+def test_the_page_repeats_a_recipe_that_was_called_by_its_name(pair: TemporaryHome) -> None:
+    pair.run("", artifact="make-x", print_readme=True)
+    page = (pair.work / "README-cm.md").read_text()
+    assert "       cm run script make-x\n" in page
+    assert "--tags=make-x" not in page
+
+
 def test_a_record_holds_input_host_answer_and_steps_and_no_secret(pair: TemporaryHome) -> None:
     given: dict[str, Any] = {"env": {"MY_TOKEN": SECRET, "CM_A": "1"}, "hf_token": SECRET}
     answer = pair.run("make,x", repro=True, **given)

@@ -18,7 +18,7 @@ from ..disk.repos import RecipeSource
 from ..disk.store import Store
 from ..documents.console_text import cut, table
 from ..rules.amounts import age_text, counted, short_age, size_text
-from ..rules.errors import RequestError
+from ..rules.errors import MetaError, RequestError
 from ..rules.model import CacheEntry, EntryDetails
 from ..rules.query import split_words
 from ..rules.schema import is_yes
@@ -293,9 +293,14 @@ def _recipe(entry: CacheEntry, source: RecipeSource) -> Iterator[Problem]:
     if record is None:
         return
     found = source.index.by_name(entry.recipe.uid)
+    try:
+        is_unchanged = any(source.is_unchanged(source.recipe(one), record) for one in found)
+    except MetaError as error:
+        yield Problem("recipe", f"its recipe {entry.recipe.alias} cannot be used: {error.message}")
+        return
     if not found:
         yield Problem("recipe", f"its recipe {entry.recipe.text} is not registered")
-    elif not any(source.is_unchanged(source.recipe(one), record) for one in found):
+    elif not is_unchanged:
         yield Problem("recipe", f"its recipe {entry.recipe.alias} has changed since. --renew rebuilds the entry")
 
 

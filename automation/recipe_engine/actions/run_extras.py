@@ -20,7 +20,7 @@ from ..disk.files import write_json, write_text
 from ..rules.errors import RecipeError, RequestError
 from ..rules.model import Configured, StepEvent, StepResult
 from ..rules.query import split_words
-from ..rules.rerun import given_line
+from ..rules.rerun import given_line, request_text
 from ..rules.schema import is_yes
 from ..rules.secrets import hidden, hidden_text, hidden_texts, without_secrets
 from ..running.console import has_terminal, wait_for_enter
@@ -221,7 +221,7 @@ class Extras:
             lines += [
                 f"{number}. {step.configured.recipe.id.alias} ({step.result.status}{version})",
                 "",
-                f"       {self._prefix} {shlex.quote('--tags=' + step.query)}",
+                f"       {self._prefix} {shlex.quote(request_text(step.configured.request))}",
                 "",
             ]
         return hidden_text("\n".join(lines))

@@ -1,7 +1,6 @@
 """``cm version|test|doc|prepare|native-run script``, and what to use instead of CM's other actions."""
 
 import logging
-import os
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,7 +17,7 @@ from ..rules.query import candidates
 from ..rules.schema import is_yes
 from ..rules.spelling import meant
 from ..running.console import has_terminal, print_document
-from ..running.context import cm_version
+from ..running.context import cm_version, user_path
 from ..running.toolversion import tool_version
 from .adapter import Home, is_forced, show
 from .help import INSTEAD, names_recipes
@@ -209,7 +208,7 @@ def doc_action(i: Mapping[str, Any], home: Home) -> Answer:
         if i.get("out") == "con":
             print_document("\n".join(pages.values()) + "\n")
         return {"return": 0, "pages": pages}
-    root = Path(os.path.abspath(os.path.expanduser(str(i["output_dir"]))))
+    root = user_path(str(i["output_dir"]))
     if own := [path for r in recipes if (path := root / r.id.alias).resolve() == r.path.resolve()]:
         raise RequestError(
             f"--output_dir={i['output_dir']} contains the recipes: {own[0] / 'README.md'} would be overwritten",

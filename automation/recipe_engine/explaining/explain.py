@@ -19,7 +19,7 @@ from ..planning.plan import PlannedStep
 from ..planning.plan_action import make_plan, name_command_in_errors
 from ..rules.amounts import counted, whole_number
 from ..rules.cachekey import cache_key, misfit
-from ..rules.errors import RecipeError, RequestError
+from ..rules.errors import MetaError, RecipeError, RequestError
 from ..rules.inputs import ACTION_FLAGS
 from ..rules.model import CacheEntry, EntryDetails, Recipe
 from ..rules.query import BOUND_KEYS, candidates, nearest, split_words
@@ -329,8 +329,11 @@ def _recipe_state(engine: Engine, entry: CacheEntry, recipe: Recipe | None) -> t
         return "not registered", []
     if record is None:
         return "not recorded", []
-    if engine.source.is_unchanged(recipe, record):
-        return "unchanged since", []
+    try:
+        if engine.source.is_unchanged(recipe, record):
+            return "unchanged since", []
+    except MetaError as error:
+        return f"cannot be used: {error.message}", []
     after_s = utc_seconds(record.created_utc) + 1
     newer = [name for name in recipe_files(recipe.path) if (recipe.path / name).stat().st_mtime >= after_s]
     newer += engine.source.newer_files(recipe, record)

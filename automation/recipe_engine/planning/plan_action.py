@@ -11,9 +11,8 @@ from ..actions.run import guard_for, new_engine, parse_request
 from ..rules.errors import RecipeError, RequestError
 from ..rules.inputs import ACTION_FLAGS
 from ..rules.model import Request
-from ..rules.rerun import given_line, name_command
+from ..rules.rerun import given_line, name_command, request_text
 from ..rules.schema import is_yes
-from ..rules.secrets import hidden_text
 from ..running.console import print_document
 from ..running.engine import Engine
 from ..running.journal import RUNS_FOLDER
@@ -126,8 +125,3 @@ def _free_bytes(path: Path) -> int:
 
     existing = next(folder for folder in (path, *path.parents) if os.path.isdir(folder))
     return shutil.disk_usage(existing).free
-
-
-def request_text(request: Request) -> str:
-    """The query of a request as words of a command line."""
-    return hidden_text(f"--tags={request.query.text}" if request.query.text else request.alias)

@@ -17,6 +17,7 @@ from ..rules.amounts import counted
 from ..rules.errors import RequestError
 from ..rules.query import further_words
 from ..rules.schema import is_yes
+from ..running.context import user_path
 from .compare import (
     Comparison,
     Difference,
@@ -29,7 +30,7 @@ from .compare import (
     show_lines,
     value_text,
 )
-from .record import ResultRecord, find_results, user_path
+from .record import ResultRecord, find_results
 from .slowdown import EXIT_CODES, judge_all, repeats_by_name, verdict
 from .slowdown_text import common_start, headline, junit, markdown, table_lines
 

@@ -15,7 +15,6 @@ from ..actions.run import new_engine, parse_request
 from ..disk.entries import details_of
 from ..disk.files import write_text
 from ..disk.repos import RecipeSource
-from ..planning.plan_action import request_text
 from ..planning.planned import PlannedEngine
 from ..rules.amounts import counted, size_text
 from ..rules.cachekey import Artifact, Requirement
@@ -24,10 +23,11 @@ from ..rules.errors import RecipeError, RequestError
 from ..rules.inputs import ACTION_FLAGS, with_own_names
 from ..rules.model import CacheEntry, CacheKey, EntryDetails, Recipe, Request, StepEvent, StepResult
 from ..rules.query import VersionRange
+from ..rules.rerun import request_text
 from ..rules.schema import is_yes
 from ..rules.secrets import hidden_texts
 from ..running.console import print_document
-from ..running.context import StepContext, machine_kind, os_info, placed
+from ..running.context import StepContext, machine_kind, os_info, user_path
 from ..running.effects import Entries
 from ..running.engine import Engine
 from ..running.process import answer_of
@@ -162,7 +162,7 @@ def read_guard(i: Mapping[str, Any], source: RecipeSource, store: Entries) -> Gu
     """
     given = i.get("frozen") or i.get("locked")
     name = LOCK_NAME if is_yes(given) else str(given)
-    path, hint = os.path.abspath(name), f"create it with: cm lock script --tags=... > {LOCK_NAME}"
+    path, hint = user_path(name), f"create it with: cm lock script --tags=... > {LOCK_NAME}"
     try:
         with open(path, "rb") as file:
             text = file.read(MAX_LOCK_BYTES + 1).decode()
@@ -295,7 +295,7 @@ class LockingEngine(PlannedEngine):
         recipe = next(iter(self.recipes.values()))
         found = with_own_names(recipe, request).inputs
         return {
-            name: {"env": described.env_key, "path": str(placed(str(found[name]), os.getcwd()))}
+            name: {"env": described.env_key, "path": str(user_path(str(found[name])))}
             for name, described in recipe.inputs.items()
             if described.kind == "path" and found.get(name)
         }
@@ -321,7 +321,7 @@ def lock_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     row = hidden_texts(lockfile_json(lock))
     text = json.dumps(row, indent=2)
     if i.get("file"):
-        write_text(Path(os.path.abspath(str(i["file"]))), text + "\n")
+        write_text(user_path(str(i["file"])), text + "\n")
         recipes, artifacts = counted(len(lock.recipes), "recipe"), counted(len(lock.artifacts), "artifact")
         logger.info("+ wrote %s: %s, %s", i["file"], recipes, artifacts)
     elif i.get("out") == "con":

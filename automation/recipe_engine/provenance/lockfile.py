@@ -158,7 +158,7 @@ def parse_lockfile(text: str, where: str) -> Lockfile:
                 f"{where} has the lockfile format {row['format']}, but this engine reads format {FORMAT}", hint=hint
             )
         return lockfile_of(row)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise RequestError(f"{where} is not a valid lockfile ({type(error).__name__}: {error})", hint=hint) from None
 
 

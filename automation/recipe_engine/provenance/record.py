@@ -281,11 +281,6 @@ def here(value: Any, places: Mapping[str, str], where: str) -> Any:
 # --- results in a folder ---
 
 
-def user_path(text: str) -> Path:
-    """The absolute path that a user means."""
-    return Path(os.path.abspath(os.path.expanduser(text)))
-
-
 def find_results(folder: Path) -> tuple[ResultRecord, ...]:
     """The records of all results in a folder and below it, in order of their folders.
 

@@ -15,7 +15,6 @@ recipe describes, and plain values that do not lead into the folder of the resul
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import re
@@ -30,19 +29,20 @@ from ..actions.journals import with_secrets
 from ..actions.run import new_engine, parse_query_input, parse_request, run_action
 from ..disk.digests import recipe_files
 from ..disk.entries import details_of
-from ..disk.files import working_folder, write_json, write_text
+from ..disk.files import read_json, working_folder, write_json, write_text
 from ..disk.repos import RecipeSource
 from ..documents.console_text import plain
 from ..rules.amounts import counted
 from ..rules.cachekey import Artifact
 from ..rules.errors import RecipeError, RequestError, printable
+from ..rules.input_types import converted
 from ..rules.model import CacheEntry, CacheKey, Configured, EntryDetails, InputDescription, Recipe
 from ..rules.query import VersionRange
 from ..rules.rerun import flat, given_line
 from ..rules.schema import is_yes
 from ..rules.secrets import hidden_texts
 from ..running.console import confirm
-from ..running.context import StepContext
+from ..running.context import StepContext, user_path
 from ..running.engine import Engine
 from .compare import (
     SHOWN_FILES,
@@ -68,7 +68,6 @@ from .record import (
     here,
     other_code_lines,
     recording_recipe,
-    user_path,
 )
 
 logger = logging.getLogger(__name__)
@@ -332,7 +331,7 @@ class RequestCheck(NamedTuple):
         """What is wrong with the value of a described input; empty when it is fine."""
         if not isinstance(value, str):
             return ""
-        if described.choices and value.lower() not in {choice.lower() for choice in described.choices}:
+        if described.choices and converted(described, value) is None:
             return f"must be one of {', '.join(described.choices)}"
         if value.startswith(ATTACHED):
             is_known = value.removeprefix(ATTACHED) in self.record.attachments
@@ -479,12 +478,8 @@ def _listed_files(path: Path) -> Iterator[tuple[str, str]]:
 
     ``{"files": {"image.npy": {"sha256": "..."}, "model": {"file": "model.onnx", "sha256": "..."}}}``
     """
-    if path.suffix != ".json" or path.stat().st_size > MANIFEST_LIMIT_BYTES:
-        return
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return
+    is_small = path.suffix == ".json" and path.stat().st_size <= MANIFEST_LIMIT_BYTES
+    content = read_json(path) if is_small else None
     files = content.get("files") if isinstance(content, dict) else None
     for name, row in files.items() if isinstance(files, dict) else ():
         if isinstance(row, dict) and isinstance(row.get("sha256"), str):

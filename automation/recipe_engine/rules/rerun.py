@@ -93,6 +93,11 @@ def name_command(error: RecipeError, inputs: Mapping[str, Any], *, is_verbose: b
         error.hint = given_line({**inputs, **error.instead}, action).text
 
 
+def request_text(request: Request) -> str:
+    """The query of a request as words of a command line."""
+    return hidden_text(f"--tags={request.query.text}" if request.query.text else request.alias)
+
+
 def rerun_line(request: Request, recipe: Recipe, texts: Iterable[str]) -> CommandLine:
     """The line that runs one request of a run again, alone; ``texts`` are the files of its recipe."""
     is_by_tags = bool(request.query.text) and not has_symbol(request.query.text)

@@ -163,12 +163,12 @@ def problems_of_values(configured: Configured) -> list[str]:
 def _absolute(path: str, kind: str, top_folder: str) -> str:
     """A path, or the comma list of paths that an input of this kind has."""
     parts = path.split(",") if kind.startswith(LIST_OF) else [path]
-    return ",".join(str(placed(part, top_folder)) for part in parts)
+    return ",".join(str(user_path(part, top_folder)) for part in parts)
 
 
-def placed(path: str, folder: str) -> Path:
-    """A path of the user's, absolute; a relative one counts from ``folder``."""
-    return Path(os.path.abspath(os.path.join(folder, os.path.expanduser(path))))
+def user_path(text: str, folder: str = "") -> Path:
+    """The absolute path that a user means; a relative one counts from ``folder``, or from the current one."""
+    return Path(os.path.abspath(os.path.join(folder, os.path.expanduser(text))))
 
 
 def cm_version() -> str:

@@ -30,7 +30,7 @@ from ..rules.query import split_words
 from ..rules.secrets import learn
 from .compat import Automation
 from .console import MaskedOutput
-from .context import StepContext, os_info, placed
+from .context import StepContext, os_info, user_path
 from .shell import STATE_IN, STATE_OUT, ScriptCall, find_script, package_names, rival_package, run_script
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def typed_values(recipe: Recipe, i: Mapping[str, Any]) -> Values:
     from ..rules.input_types import Values  # here, because recipes without inputs need none
 
     return Values(
-        recipe.inputs, i["env"], i.get("input") or {}, lambda path: placed(path, i["env"].get(FOLDER_KEY) or "")
+        recipe.inputs, i["env"], i.get("input") or {}, lambda path: user_path(path, i["env"].get(FOLDER_KEY) or "")
     )
 
 
