@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from crowdperf.call.answers import failure
 from crowdperf.call.values import text_of
-
-from .onnx_operators import NoOnnxFile, operators_in
+from crowdperf.data.errors import DataError
+from crowdperf.data.onnx_graph import operators_in
 
 CONVOLUTIONS = {"Conv", "ConvTranspose"}
 HINT = (
@@ -59,8 +60,8 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     info_file = Path(given)
     try:
         env["CM_QUANTIZE_NEEDS_CALIBRATION"] = "yes" if needs_calibration(env, network_files(info_file)) else "no"
-    except (ModelError, NoOnnxFile, OSError) as error:
-        return {"return": 1, "error": f"{error}\n{HINT}"}
+    except (ModelError, DataError) as error:
+        return failure(error, HINT)
     env["CM_ML_MODEL_INFO_FILE"] = str(info_file)  # for the calibration
     env["CM_ML_MODEL_QUANTIZED_FROM"] = str(info_file)
     env["CM_ML_MODEL_QUANTIZED_FROM_SHA256"] = hashlib.sha256(info_file.read_bytes()).hexdigest()

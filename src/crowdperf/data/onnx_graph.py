@@ -1,4 +1,4 @@
-"""The inputs and outputs of an ONNX file, read without the package onnx, and how its calls are measured.
+"""The inputs, outputs and operators of an ONNX file, read without the package onnx, and how its calls are measured.
 
 A wrong file or a missing shape is refused before anything is installed, so only the few fields of the file that
 describe its tensors are read. Weights are skipped. Numbers of fields and types: onnx/onnx.proto of ONNX 1.22 (read
@@ -9,9 +9,10 @@ import math
 import mmap
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from crowdperf.data.errors import DataError
 
@@ -24,12 +25,15 @@ DTYPES = {
 _PRECISIONS = {1: "fp32", 2: "int8", 3: "int8", 10: "fp16", 16: "bf16", 21: "int4", 22: "int4"}
 """Of weights; others (shapes, indices) say nothing about the arithmetic."""
 
-_GRAPH, _INITIALIZER, _INPUT, _OUTPUT = 7, 5, 11, 12
+_GRAPH, _NODE, _INITIALIZER, _INPUT, _OUTPUT = 7, 1, 5, 11, 12
+_OPERATOR = 4
+"""Of a node: its type."""
 _EXTERNAL_DATA = 13
 """Of an initializer: pairs of keys and values, of which `location` names the file."""
 _SHAPE_WORD = re.compile(r"\s*([^:=;]+?)\s*[:=]\s*((?:-?\d+\s*[,x]\s*)*-?\d+)\s*(?:;|,(?=\s*\S)|$)")
 _LARGEST_SIZE = 2**31 - 1
 _SHAPE_FORM = "NAME:1,3,224,224 (several: separated by semicolons)"
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,31 +140,48 @@ def _tensor(data: memoryview) -> GraphTensor:
 def read_graph(path: Path) -> Graph:
     """Return the inputs and outputs of an ONNX file. Raises DataError for a file that is not one, or has none, and
     for weights that are not beside it."""
-    try:
-        with path.open("rb") as file:
-            data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))  # closed with its last slice
-        graph = _graph(data, path.parent)
-    except (OSError, ValueError, IndexError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "the file ends early"
-        if isinstance(error, ValueError):
-            reason = "the file is empty" if path.stat().st_size == 0 else str(error)
-        raise DataError(f"{path} cannot be used as an ONNX file: {reason}", "give a file written by ONNX") from error
+    graph = _read(path, lambda data: _graph(data, path.parent))
     if missing := [file for file in graph.beside if not file.is_file()]:
         lost = ", ".join(map(str, missing))
         raise DataError(f"weights of {path} are in files that are missing: {lost}", "copy them to its folder")
     return graph
 
 
-def _graph(data: memoryview, folder: Path) -> Graph:
-    graphs = _parts(data, _GRAPH)
-    if len(graphs) != 1:
-        raise ValueError("it has no graph")
+def operators_in(path: Path) -> frozenset[str]:
+    """Return the types of the operators of an ONNX file. Raises DataError for a file that is not one, or has none."""
+    return _read(path, _operators)
+
+
+def _read(path: Path, read: Callable[[memoryview], Found]) -> Found:
+    """Return what `read` makes of the main graph of a file. Raises DataError for its ValueError as well."""
+    try:
+        with path.open("rb") as file:
+            data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))  # closed with its last slice
+        graphs = _parts(data, _GRAPH)
+        if len(graphs) != 1:
+            raise ValueError("it has no graph")
+        return read(graphs[0])
+    except (OSError, ValueError, IndexError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "the file ends early"
+        if isinstance(error, ValueError):
+            reason = "the file is empty" if path.stat().st_size == 0 else str(error)
+        raise DataError(f"{path} cannot be used as an ONNX file: {reason}", "give a file written by ONNX") from error
+
+
+def _operators(graph: memoryview) -> frozenset[str]:
+    names = frozenset(_text(node, _OPERATOR) for node in _parts(graph, _NODE))
+    if not names:
+        raise ValueError("its graph has no operators")
+    return names
+
+
+def _graph(graph: memoryview, folder: Path) -> Graph:
     inputs: list[memoryview] = []
     outputs: list[memoryview] = []
     weights: set[str] = set()
     beside: set[str] = set()
     counts: Counter[str] = Counter()
-    for number, value in _fields(graphs[0]):
+    for number, value in _fields(graph):
         if not isinstance(value, memoryview):
             continue
         if number == _INITIALIZER:
