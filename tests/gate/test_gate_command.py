@@ -27,8 +27,9 @@ OFFLINE = f"open/{SUBMITTER}/results/{SYSTEM}/{OPEN_MODEL}/Offline"
 CHANGES = {mutation.name: mutation.change for mutation in MUTATIONS}
 
 
-def test_the_command_accepts_with_0_refuses_with_1_and_answers_a_wrong_call_with_2(trees, capsys):  # noqa: F811
-    good = str(trees.folder / "open")
+def test_the_command_accepts_with_0_refuses_with_1_and_answers_a_wrong_call_with_2(trees, capsys, tmp_path):  # noqa: F811
+    good, loop = str(trees.folder / "open"), tmp_path / "loop"
+    loop.symlink_to(loop)
     assert main([good, "--version=v6.1", "--expected_results=3"]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "verdict: accepted"
     assert main([good, "--version=v6.1", "--expected_results=4"]) == 1
@@ -36,7 +37,8 @@ def test_the_command_accepts_with_0_refuses_with_1_and_answers_a_wrong_call_with
     assert "TREE-002" in told
     assert told.splitlines()[-1] == "verdict: refused (1 finding)"
     unusable = ["x" * 300, "--version=v6.1"]  # longer than any name of a file system
-    for words in ([good], [good, "--version=v9"], [good + "-not-there", "--version=v6.1"], unusable, []):
+    absent = ([path, "--version=v6.1"] for path in (good + "-not-there", str(loop)))
+    for words in ([good], [good, "--version=v9"], *absent, unusable, []):
         assert main(words) == 2
         answer = capsys.readouterr()
         assert (answer.out, "hint:" in answer.err, "argument --" in answer.err) == ("", True, False)

@@ -87,6 +87,12 @@ def test_a_link_to_the_home_folder_is_never_replaced(tmp_path: Path, monkeypatch
         request(tmp_path, CM_MLPERF_INFERENCE_SUBMISSION_DIR=str(tmp_path / "link"))
 
 
+def test_a_link_to_itself_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "tree").symlink_to("tree")
+    with pytest.raises(RequestError, match="is not a folder"):
+        request(tmp_path)
+
+
 def test_a_division_that_cannot_be_measured_here_is_refused_with_the_reason() -> None:
     (told,) = input_values("generate-submission", {}, division="network").problems()
     assert told.startswith("--division=network: its runs require a system under test behind a network (LoadGen's QDL)")

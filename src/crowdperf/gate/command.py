@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,7 +91,7 @@ def asked_for(given: Mapping[str, Any]) -> GateOptions:
     root, version, backup = given["submission_dir"], given["version"], given["backup_dir"]
     if version not in ROUNDS:
         raise CallError(f"--version={version} is not a round; allowed: {', '.join(ROUNDS)}")
-    beside = root.resolve()
+    beside = Path(os.path.realpath(root))  # a link that leads to itself is no folder, which `run` says
     logs = beside.with_name(beside.name + _LOGS)
     options = Options(
         submitter=given["submitter"],

@@ -4,6 +4,7 @@ Input names and env keys are those of cm4mlops' generate-mlperf-inference-submis
 change.
 """
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -155,10 +156,10 @@ def _submission_folder(given: Path | None, start: Path, problems: list[str]) -> 
     if given is None:
         problems.append("--submission_dir is missing: the folder that the submission is written to")
         return None
-    folder = given.resolve()
-    if len(folder.parts) < 3 or folder == home_folder() or folder in start.resolve().parents:
+    folder = Path(os.path.realpath(given))
+    if len(folder.parts) < 3 or folder == home_folder() or folder in Path(os.path.realpath(start)).parents:
         problems.append(f"--submission_dir={folder} would replace a folder that is not a submission. Choose a new one")
-    elif folder.exists() and not folder.is_dir():
+    elif os.path.lexists(folder) and not folder.is_dir():
         problems.append(f"--submission_dir={folder} is not a folder")
     return folder
 
