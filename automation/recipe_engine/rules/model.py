@@ -419,38 +419,14 @@ class Request(Frozen):
 class Witness:
     """Sees what each block offers while a recipe is configured, and what a plan of it changes; this one ignores it.
 
-    ``StepTrace`` (origins.py) records it.
+    ``StepTrace`` (origins.py) records it, and says what each method sees.
     """
 
-    def begins(self, request: Request, env: Env) -> None:
-        """``env`` is what was handed over, before any block of the recipe."""
+    def _ignored(self, *_: Any, **__: Any) -> None:
+        """A run, and a plan that nobody asks to explain, keep nothing of it."""
 
-    def enters(self, where: str, layer: Layer) -> None:
-        """The block that ``where`` names is merged next."""
-
-    def sees(self, kind: str, offered: Mapping[str, Any], env: Env) -> None:
-        """The current block offered these values for env keys; ``env`` is what holds now."""
-
-    def sees_conditional(self, block: ConditionalLayer, env: Env) -> None:
-        """A block of ``update_meta_if_env`` holds and was merged."""
-
-    def sees_dependencies(self, layer: Layer, *, is_override: bool) -> None:
-        """The dependencies after a block was merged or its overrides were applied."""
-
-    def settles(self, env: Env) -> None:
-        """``env`` is what configuring gave, placeholders filled in."""
-
-    def restarts(self, env: Env) -> None:
-        """The step begins to act, maybe once more, from what configuring gave; ``env`` has the engine's keys too."""
-
-    def gives(self, kind: str, where: str, offered: Env, env: Env, unknown: Unknown) -> None:
-        """A dependency or a cache entry (``kind`` of ``where``) gave ``offered``; ``env`` holds now."""
-
-    def copies(self, copies: Env) -> None:
-        """These copies of ``env_key_mappings`` were made."""
-
-    def changed(self, kind: str, where: str, env: Env, unknown: Unknown | None = None) -> None:
-        """Whatever ``kind`` of ``where`` is changed the env into ``env``; ``unknown`` is what it may set further."""
+    begins = enters = sees = sees_conditional = sees_dependencies = settles = _ignored
+    restarts = gives = copies = changed = _ignored
 
 
 class AppliedVariation(Frozen):
