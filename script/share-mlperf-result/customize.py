@@ -82,11 +82,12 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
 
 
 def postprocess(i: dict[str, Any]) -> dict[str, Any]:
-    """CM hook: `state.mlperf_share` says what became of it; error with the reason where it was not sent."""
+    """CM hook: `state.mlperf_share` says what became of it; error with the reason where it was not sent, 2 where the
+    collector did not decide."""
     path = Path(ANSWER_FILE)
     answer = json.loads(path.read_text(encoding="utf-8"))
     path.unlink()
     if "error" in answer:
-        return {"return": 1, "error": answer["error"]}
+        return {"return": answer["return"], "error": answer["error"]}
     i["state"]["mlperf_share"] = answer
     return {"return": 0}

@@ -81,8 +81,8 @@ def test_the_answer_becomes_state_or_the_error(tmp_path: Path, monkeypatch: pyte
     hooks, i = load_recipe("share-mlperf-result"), {"env": {}, "state": {}}
     Path("tmp-share.json").write_text('{"sent": true}')
     assert hooks.postprocess(i) == {"return": 0} and i["state"]["mlperf_share"] == {"sent": True}
-    Path("tmp-share.json").write_text('{"error": "no"}')
-    assert hooks.postprocess(i) == {"return": 1, "error": "no"}
+    Path("tmp-share.json").write_text('{"error": "no", "return": 2}')
+    assert hooks.postprocess(i) == {"return": 2, "error": "no"}
     assert not Path("tmp-share.json").exists()
 
 

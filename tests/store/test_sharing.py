@@ -124,22 +124,27 @@ def test_it_is_sent_with_the_token_and_the_link_is_printed(
 
 
 @pytest.mark.parametrize(
-    ("answer", "message"),
+    ("code", "answer", "message"),
     [
-        ((422, {"problems": [{"rule": "V4", "file": "x", "found": "1", "expected": "2"}]}, {}), "V4 x: 1; expected: 2"),
-        ((401, {"error": "no token"}, {}), "--token=FILE"),
-        ((409, {}, {}), "another result with this run id"),
-        ((409, {"error": "x", "reason": "same log"}, {}), "contact the collector's moderator to free it"),
-        ((302, {}, {"Location": "http://127.0.0.1:9/elsewhere"}), "refused it (302)"),
-        ((500, {"error": "\x1b[31mred"}, {}), "\\x1b[31mred"),
+        (1, (422, {"problems": [{"rule": "V4", "file": "x", "found": "1", "expected": "2"}]}, {}),
+         "V4 x: 1; expected: 2"),
+        (1, (401, {"error": "no token"}, {}), "--token=FILE"),
+        (1, (409, {}, {}), "another result with this run id"),
+        (1, (409, {"error": "x", "reason": "same log"}, {}), "contact the collector's moderator to free it"),
+        (1, (302, {}, {"Location": "http://127.0.0.1:9/elsewhere"}), "refused it (302)"),
+        (1, (200, {}, {}), "but not as a collector: it names no result"),
+        (1, (201, {"results": ["x"]}, {}), "but not as a collector: it names no result"),
+        (2, (429, {}, {}), "wait a little"),
+        (2, (500, {"error": "\x1b[31mred"}, {}), "\\x1b[31mred"),
+        (2, (503, {}, {}), "the collector is full"),
     ],
-)
+)  # fmt: skip
 def test_what_a_collector_refuses_stays_with_the_reason(
-    folder: Path, collector: Collector, answer: Any, message: str, capsys: pytest.CaptureFixture[str]
+    folder: Path, collector: Collector, code: int, answer: Any, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     collector.answers[:] = [answer]
-    assert main([f"--result={folder}", f"--collector={collector.url}", "--yes"]) == 1
-    assert message in capsys.readouterr().err and message in _told()["error"]
+    assert main([f"--result={folder}", f"--collector={collector.url}", "--yes"]) == code
+    assert message in capsys.readouterr().err and message in _told()["error"] and _told()["return"] == code
     assert message in (folder / "share" / "not-sent.txt").read_text()
 
 
@@ -172,7 +177,7 @@ def test_a_token_of_other_programs_is_read_or_refused_without_being_shown(
 
 
 def test_nobody_answers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([f"--result={folder}", "--collector=http://127.0.0.1:1", "--yes"]) == 1
+    assert main([f"--result={folder}", "--collector=http://127.0.0.1:1", "--yes"]) == 2
     assert "does not answer" in capsys.readouterr().err
 
 
@@ -207,7 +212,9 @@ def test_a_withdrawal_is_signed_by_the_same_key(
     assert main([f"--collector={collector.url}", "--withdraw=a/1"]) == 1
     assert "no key in" in capsys.readouterr().err
     key, _ = read_or_make_key(tmp_path / "config" / "crowdperf")
-    collector.answers[:] = [(200, {}, {})]
+    collector.answers[:] = [(200, {}, {}), (200, {"state": "withdrawn"}, {})]
+    assert main([f"--collector={collector.url}", "--withdraw=a/1"]) == 1
+    assert "not as a collector" in capsys.readouterr().err
     assert main([f"--collector={collector.url}", "--withdraw=a/1"]) == 0
     method, path, _, body = collector.requests[-1]
     assert (method, path) == ("DELETE", "/api/v1/results/a%2F1")

@@ -16,15 +16,14 @@ import os
 import re
 import sys
 import textwrap
-import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from email.message import Message
+from http import HTTPStatus
 from http.client import HTTPException
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 from urllib.parse import quote, urljoin
 
 from crowdperf.endpoints.samples import SAMPLES
@@ -72,6 +71,7 @@ _HINTS = {
     429: "wait a little, then rerun the command",
     503: "the collector is full. Rerun the command later",
 }
+_UNDECIDED = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
 SAME_LOG = "same log"
 """What a collector answers under `reason` with 409, where another result has the log."""
 
@@ -87,7 +87,15 @@ _WITHDRAWAL_HINTS = {
 
 
 class NotShared(Exception):
-    """Why nothing was sent; the text says what to do."""
+    """Why nothing was sent; the text says what to do. code: the exit code."""
+
+    code = 1
+
+
+class NoOutcome(NotShared):
+    """The collector did not answer, or cannot decide now: the same command later may succeed."""
+
+    code = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,13 +106,14 @@ class Answer:
     content: Mapping[str, Any]
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A bundle goes to the address that the user named, and nowhere else."""
+class _AnyStatus(urllib.request.HTTPErrorProcessor):
+    """Every answer is one, whatever its status. A bundle goes to the address that the user named, and nowhere else:
+    redirects are not followed."""
 
-    def redirect_request(
-        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str
-    ) -> None:
-        return None
+    def http_response(self, request: urllib.request.Request, response: Any) -> Any:
+        return response
+
+    https_response = http_response
 
 
 def collector_address(text: str) -> str:
@@ -133,20 +142,17 @@ def _token(environ: Mapping[str, str], collector: str) -> str:
 
 
 def call(method: str, url: str, body: bytes, kind: str, token: str) -> Answer:
-    """Send a body and return the answer. Raises NotShared where there is none."""
+    """Send a body and return the answer. Raises NoOutcome where there is none."""
     headers = {"Content-Type": kind, "Accept": "application/json"}
     if token:
         headers["Authorization"] = f"Bearer {token}"
     request = urllib.request.Request(url, data=body, headers=headers, method=method)
-    opener = urllib.request.build_opener(_NoRedirects())
     try:
-        with opener.open(request, timeout=_TIMEOUT_S) as response:
+        with urllib.request.build_opener(_AnyStatus()).open(request, timeout=_TIMEOUT_S) as response:
             status, content = response.status, response.read(_LONGEST_ANSWER)
-    except urllib.error.HTTPError as error:
-        status, content = error.code, error.read(_LONGEST_ANSWER)
     except (OSError, HTTPException, ValueError) as error:
         reason = getattr(error, "reason", error)
-        raise NotShared(f"{url} does not answer ({reason})\nhint: check the address, and rerun the command") from None
+        raise NoOutcome(f"{url} does not answer ({reason})\nhint: check the address, and rerun the command") from None
     try:
         found = json.loads(content)
     except (ValueError, RecursionError):
@@ -154,8 +160,8 @@ def call(method: str, url: str, body: bytes, kind: str, token: str) -> Answer:
     return Answer(status=status, content=found if isinstance(found, dict) else {})
 
 
-def refusal_text(answer: Answer, hints: Mapping[int, str]) -> str:
-    """Return why a collector did not do what was asked, with what to do by the answer's status."""
+def _refusal(answer: Answer, hints: Mapping[int, str]) -> NotShared:
+    """Why a collector did not do what was asked, with what to do by the answer's status."""
     lines = [f"the collector refused it ({answer.status})"]
     problems = answer.content.get("problems")
     for row in problems[:20] if isinstance(problems, list) else []:
@@ -165,7 +171,19 @@ def refusal_text(answer: Answer, hints: Mapping[int, str]) -> str:
     if answer.content.get("error"):
         lines.append(f"  {printable(str(answer.content['error']))[:300]}")
     hint = _LOG_HINT if answer.content.get("reason") == SAME_LOG else hints.get(answer.status, "")
-    return "\n".join([*lines, f"hint: {hint}" if hint else ""]).rstrip()
+    is_undecided = answer.status in _UNDECIDED or answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    return (NoOutcome if is_undecided else NotShared)("\n".join([*lines, f"hint: {hint}" if hint else ""]).rstrip())
+
+
+def _links(answer: Answer, to: str) -> list[dict[str, str]]:
+    """The ids and addresses of the results that a collector kept. Raises NotShared for an answer that has none."""
+    rows = answer.content.get("results") or [answer.content]
+    named = [row for row in rows if isinstance(row, dict) and row.get("id") and row.get("url")]
+    if not named:
+        raise NotShared(
+            f"{to} answered {answer.status}, but not as a collector: it names no result\nhint: check --collector"
+        )
+    return [{"id": str(row["id"]), "url": urljoin(to, str(row["url"]))} for row in named]
 
 
 def _problem_lines(problems: Sequence[Problem]) -> str:
@@ -294,14 +312,13 @@ def share(arguments: argparse.Namespace) -> dict[str, Any]:
     try:
         answer = call("POST", urljoin(to, "api/v1/bundles"), bundle.content, "application/gzip", token)
         if answer.status not in (200, 201):
-            raise NotShared(refusal_text(answer, _HINTS))
+            raise _refusal(answer, _HINTS)
+        links = _links(answer, to)
     except NotShared as error:
         write_whole(reason, f"{error}\n")
         why, mark, hint = str(error).partition("\nhint: ")
-        raise NotShared(f"{why}\nthe bundle stays in {path}{mark}{hint}") from None
+        raise type(error)(f"{why}\nthe bundle stays in {path}{mark}{hint}") from None
     reason.unlink(missing_ok=True)
-    rows = answer.content.get("results") or [answer.content]
-    links = [{"id": str(row.get("id")), "url": urljoin(to, str(row.get("url")))} for row in rows]
     print("Sent." if answer.status == 201 else "The collector has it already.")
     print("\n".join(printable(link["url"]) for link in links))
     return {**told, "sent": True, "results": links}
@@ -328,13 +345,15 @@ def withdraw(arguments: argparse.Namespace) -> dict[str, Any]:
     body = sign_withdrawal(key, arguments.withdraw)
     answer = call("DELETE", url, body, "application/json", _token(os.environ, to))
     if answer.status != 200:
-        raise NotShared(refusal_text(answer, _WITHDRAWAL_HINTS))
+        raise _refusal(answer, _WITHDRAWAL_HINTS)
+    if answer.content.get("state") != "withdrawn":
+        raise NotShared(f"{to} answered 200, but not as a collector\nhint: check --collector")
     print(f"Withdrawn: {printable(arguments.withdraw)}. Its page now shows that.")
     return {"withdrawn": arguments.withdraw, "key": key_id_of(key.public_key)}
 
 
 def main(words: Sequence[str]) -> int:
-    """Run the program; returns its exit status, 1 with the reason on stderr where it could not."""
+    """Run the program; returns its exit status, 1 or 2 (without an outcome) with the reason on stderr."""
     parser = argparse.ArgumentParser(prog="crowdperf.store.share")
     for name in ("result", "collector", "alias", "public", "withdraw"):
         parser.add_argument(f"--{name}", default="")
@@ -345,8 +364,9 @@ def main(words: Sequence[str]) -> int:
         told = withdraw(arguments) if arguments.withdraw else share(arguments)
     except (NotShared, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
-        write_whole(Path(ANSWER_FILE), json.dumps({"error": str(error)}))
-        return 1
+        code = error.code if isinstance(error, NotShared) else NotShared.code
+        write_whole(Path(ANSWER_FILE), json.dumps({"error": str(error), "return": code}))
+        return code
     write_whole(Path(ANSWER_FILE), json.dumps(told))
     return 0
 
