@@ -16,7 +16,7 @@ from ..rules.cachekey import Artifact
 from ..rules.errors import RequestError, printable
 from ..rules.rerun import flat
 from .lockfile import LockedArtifact, exact_text
-from .record import Quantity, ResultRecord
+from .record import Quantity, ResultRecord, is_number, percent_more
 
 K = TypeVar("K", str, Artifact)
 V = TypeVar("V")
@@ -84,11 +84,8 @@ class Figure(NamedTuple):
     @property
     def percent(self) -> float | None:
         """How much more the second is than the first; None when that cannot be said."""
-        if not (_is_number(self.before) and _is_number(self.after)):
-            return None
-        if self.before == self.after:
-            return 0.0
-        return (self.after - self.before) / abs(self.before) * 100.0 if self.before else None
+        is_known = is_number(self.before) and is_number(self.after)
+        return percent_more(self.before, self.after) if is_known else None
 
     def is_same(self, tolerance_percent: float) -> bool:
         """Whether both sides agree: exactly, or within the tolerance."""
@@ -267,10 +264,6 @@ def _quantities(
             None if None in spreads else sum((spread or 0.0) ** 2 for spread in spreads) ** 0.5,
             (first.reasons, second.reasons),
         )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def edited_files(record: ResultRecord) -> Iterator[Difference]:

@@ -30,7 +30,7 @@ from .compare import (
     show_lines,
     value_text,
 )
-from .record import ResultRecord, find_results
+from .record import ResultRecord, find_results, is_number, reasons_by_side
 from .slowdown import EXIT_CODES, judge_all, repeats_by_name, verdict
 from .slowdown_text import common_start, headline, junit, markdown, table_lines
 
@@ -224,20 +224,15 @@ def _not_judged_lines(pairs: Sequence[Pair]) -> Iterator[str]:
     names: dict[str, list[str]] = {}
     for pair in pairs:
         for figure in pair.comparison.figures:
-            sides: dict[str, list[str]] = {}
-            for letter, reasons in zip("AB", figure.not_judged, strict=True):
-                for reason in reasons if figure.before != figure.after else ():
-                    sides.setdefault(reason, []).append(letter)
-            words = "; ".join(f"{reason} ({' and '.join(letters)})" for reason, letters in sides.items())
-            if words:
+            reasons = reasons_by_side(figure.not_judged) if figure.before != figure.after else {}
+            if words := "; ".join(f"{reason} ({letters})" for reason, letters in reasons.items()):
                 names.setdefault(words, []).append(pair.comparison.name[len(common) :])
     yield from (f"not judged, {', '.join(found)}: {words}" for words, found in names.items())
 
 
 def _says_something(figure: Figure) -> bool:
     """Whether an exact figure differs, or is a score: a number of errors that is 0, or a yes, is as it should be."""
-    is_score = isinstance(figure.before, int | float) and not isinstance(figure.before, bool) and figure.before != 0
-    return figure.before != figure.after or is_score
+    return figure.before != figure.after or (is_number(figure.before) and figure.before != 0)
 
 
 def _figure_cells(figure: Figure, tolerance_percent: float) -> tuple[str, str, str, str, str]:
@@ -248,7 +243,7 @@ def _figure_cells(figure: Figure, tolerance_percent: float) -> tuple[str, str, s
 
 
 def _number(value: Any) -> str:
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if is_number(value):
         return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.6g}"
     return "-" if value is None else value_text(value)
 

@@ -67,6 +67,27 @@ class BadRecord(RequestError):
     """A record that cannot be used: missing parts, another format, or edited."""
 
 
+def is_number(value: Any) -> bool:
+    """Whether a figure is a number: true and false are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def percent_more(before: float, after: float) -> float | None:
+    """How much more the second is than the first, in percent; None where the first is 0 and the second is not."""
+    if before == after:
+        return 0.0
+    return (after - before) / abs(before) * 100.0 if before else None
+
+
+def reasons_by_side(sides: Iterable[Iterable[str]]) -> dict[str, str]:
+    """Reasons of A and of B, each once, with the sides that have it: ``A``, ``A and B``."""
+    found: dict[str, list[str]] = {}
+    for letter, reasons in zip("AB", sides, strict=True):
+        for reason in dict.fromkeys(reasons):
+            found.setdefault(reason, []).append(letter)
+    return {reason: " and ".join(letters) for reason, letters in found.items()}
+
+
 class Slowing(NamedTuple):
     """A cause that can only have made a value worse. words: with `{}` for the amount. percent: the amount, None for
     another unit."""

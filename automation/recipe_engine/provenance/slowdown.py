@@ -23,7 +23,7 @@ from statistics import fmean, median
 from typing import Any, Literal, NamedTuple
 
 from ..rules.amounts import counted
-from .record import Quantity, ResultRecord
+from .record import Quantity, ResultRecord, is_number, percent_more, reasons_by_side
 
 MIN_REPEATS, MAX_REPEATS = 3, 30
 """Repeats that the test needs, and those whose ranks are counted exactly (this project's choice)."""
@@ -104,21 +104,17 @@ def far_percent(allowed_percent: float) -> float:
 
 
 def _worse_percent(before: float, after: float, is_more_better: bool) -> float | None:
-    if not before:
-        return 0.0 if before == after else None
-    change = (after - before) / abs(before) * 100.0
-    return -change if is_more_better else change
+    change = percent_more(before, after)
+    return -change if change and is_more_better else change
 
 
 def _reasons(sides: Sequence[Sequence[Quantity]], are_repeats: bool) -> str:
     """Why a metric says nothing, each reason once with its sides."""
-    found: dict[str, list[str]] = {}
-    for letter, side in zip("AB", sides, strict=True):
-        for one in side:
-            for reason in (*one.not_judged, *(() if are_repeats else one.not_judged_alone)):
-                if letter not in found.setdefault(reason, []):
-                    found[reason].append(letter)
-    return ", ".join(f"{reason} ({' and '.join(letters)})" for reason, letters in found.items())
+    kinds = ("not_judged",) if are_repeats else ("not_judged", "not_judged_alone")
+    reasons = reasons_by_side(
+        [reason for one in side for kind in kinds for reason in getattr(one, kind)] for side in sides
+    )
+    return ", ".join(f"{reason} ({letters})" for reason, letters in reasons.items())
 
 
 def _spread_percent(side: Sequence[Quantity]) -> float | None:
@@ -296,7 +292,7 @@ def _judge_exact(name: str, metric: str, before: Any, after: Any) -> Judged | No
     if isinstance(before, bool) and isinstance(after, bool):
         state: State = "slower" if before and not after else "ok"
         return Judged(name, metric, "", (before,), (after,), None, state, "no longer true" if state != "ok" else "")
-    if not all(isinstance(one, int | float) and not isinstance(one, bool) for one in (before, after)) or not before:
+    if not (is_number(before) and is_number(after)) or not before:
         return None
     loss = _worse_percent(before, after, is_more_better=True)
     is_worse = loss is not None and loss > MAX_SCORE_LOSS_PERCENT
