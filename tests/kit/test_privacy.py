@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from recipe_engine.rules import secrets
 from recipe_engine.rules.secrets import TOKEN_SHAPES, holds_secret, is_secret
 
 from crowdperf.kit import privacy, secret_shapes
@@ -322,8 +323,10 @@ def test_this_machine_can_be_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.setenv("USER", "annab")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("GITHUB_TOKEN", "q9w8e7r6")
+    monkeypatch.setenv("KAGGLE_KEY", "0123456789abcdef")
     known = privacy.known_here(("anna@x.org",))
-    assert known.users == ("annab",) and known.homes == (str(tmp_path),) and "q9w8e7r6" in known.secrets
+    assert known.users == ("annab",) and known.homes == (str(tmp_path),)
+    assert {"q9w8e7r6", "0123456789abcdef"} <= set(known.secrets)
 
 
 @pytest.mark.parametrize(
@@ -332,10 +335,19 @@ def test_this_machine_can_be_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         *("HF_TOKEN", "token", "CM_GH_TOKEN", "api_key", "APIKEY", "private_key", "passwd", "DB_PASSPHRASE"),
         *("client_secret", "AWS_SECRET_ACCESS_KEY", "CREDENTIALS", "credential"),
         *("max_tokens", "KEY", "public_key", "TOKENIZER", "monkey", "key_password_file", "sekret"),
+        *("HF_TOKEN_2", "PGPASSWORD", "AWS_ACCESS_KEY_ID", "ACCESS_ID", "subscription-key", "x.hf-token", "TOKEN_B64"),
+        *("PASS", "DB_PASS", "BYPASS", "NOPASSWD", "PATH", "OLDPWD", "SSH_AUTH_SOCK", ""),
     ],
 )
 def test_secret_names_are_those_of_the_engine(name: str) -> None:
     assert is_secret_name(name) == is_secret(name)
+
+
+def test_every_word_of_the_engine_makes_a_name_secret_or_ordinary_here_too() -> None:
+    names = [name for word in secrets._LAST_WORDS for name in (word, f"x_{word}", f"{word}S", f"NO{word}")]
+    for words in (secrets._WORDS_BEFORE, secrets._ORDINARY_BEFORE):
+        names += [f"X_{before}_{last}" for last in words for before in (*words[last], "OTHER")]
+    assert [name for name in names if is_secret_name(name) != is_secret(name)] == []
 
 
 def test_the_engine_and_the_search_know_the_same_tokens() -> None:

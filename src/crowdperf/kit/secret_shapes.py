@@ -106,16 +106,34 @@ _OTHERS = (
 )
 
 SECRET_WORDS = ("token", "password", "passwd", "passphrase", "secret", "credential", "credentials", "key")
-"""Last words of the names of secrets ("key" only after one of `KEY_WORDS`). The engine's `env.is_secret` has the same
-list: it cannot import this one, and a package that works without CM cannot import the engine's. A test compares them.
-"""
+"""Last words of the names whose values are looked for in texts ("key" only after one of `KEY_WORDS`): fewer than
+`is_secret_name` knows, since a text has many a `pass=` that is none."""
 
 KEY_WORDS = ("api", "access", "private", "secret")
 
-_SECRET_NAME = re.compile(
+_NAME_IN_TEXT = re.compile(
     r"(?:^|[_.-])(?:token|password|passwd|passphrase|secret|(?:api|access|private|secret)[_-]?key|credentials?)$",
     re.IGNORECASE,
 )
+
+_SECRET_NAME = re.compile(
+    r"(?:.*_)?(?:(?:access|api|private|secret)key|authorization|cookie|credentials?|pass(?:code|phrase|wd|words?)|pat"
+    r"|secret|sshpass|token|access_key_id|connection_string"
+    r"|(?:access|account|api|auth|deploy|encryption|kaggle|license|master|private|secret|shared|signing|storage"
+    r"|subscription|wandb)_key"
+    r"|(?:access|api|auth|bearer|bot|deploy|gh|github|gitlab|hf|huggingface|npm|oauth|personal|pypi|refresh|registry"
+    r"|secret|service|session|slack|user|vault)_tokens"
+    r"|(?:api|app|auth|client|github|user)_secrets|(?:basic|http|npm|proxy|registry)_auth|(?:db|mysql|smtp|user)_pwd)"
+    r"|.+_pass|.*pass(?:word|wd)"
+)
+_ORDINARY_NAME = re.compile(
+    r"(?:.*_)?(?:no_?passwd|allow_credentials|(?:adapter|blank|bos|cls|control|each|end|eos|extra|first|image|input|last"
+    r"|mask|max|min|new|next|num|output|pad|per|previous|second|sep|single|sos|special|start|stop|unk|with|without|word)"
+    r"_token|(?:accuracy|all|backward|check|compiler|compliance|did|each|first|forward|is|last|multi|must|next|one"
+    r"|optimization|per|performance|render|second|should|single|test|tests|third|two|warmup)_pass)"
+)
+"""In small letters, with an underscore between words. `is_secret` of `recipe_engine.rules.secrets` has the same words:
+it cannot import these, and a package that works without CM cannot import the engine's. A test compares them."""
 
 _KEY_STARTS = tuple(f"{word}{mark}".encode() for word in KEY_WORDS for mark in ("", "_", "-"))
 
@@ -199,8 +217,11 @@ def places(text: SearchedText) -> int:
 
 
 def is_secret_name(name: str) -> bool:
-    """Return whether a variable, flag or key of this name contains a secret."""
-    return _SECRET_NAME.search(name) is not None
+    """Return whether a variable, flag or key of this name contains a secret. Of a dotted name the last part counts.
+    `apiKey`, `api-key` and `API_KEY_2` are one name."""
+    words = re.sub("(?<=[a-z])(?=[A-Z])|[-_]+", "_", name.rpartition(".")[2].lstrip("+")).strip("_").lower()
+    words = re.sub(r"(?:_(?:\d+|base64|b64))*$", "", words).rstrip("0123456789")
+    return _SECRET_NAME.fullmatch(words) is not None and _ORDINARY_NAME.fullmatch(words) is None
 
 
 def shape_spans(text: SearchedText) -> Iterator[Span]:
@@ -268,7 +289,7 @@ def _is_leak(data: bytes, start: int, end: int, given: _Value) -> bool:
     """Whether the value given to the name `data[start:end]` is a secret."""
     name = data[start:end]
     value = data[given.start : min(given.end, given.start + _JUDGED_BYTES)]
-    if len(value) < 4 or not is_secret_name(name.decode("ascii")) or _NO_VALUE.match(value):
+    if len(value) < 4 or not _NAME_IN_TEXT.search(name.decode("ascii")) or _NO_VALUE.match(value):
         return False
     is_flag = name.startswith(b"-")
     is_given = is_flag or name.isupper() or data[max(0, start - 1) : start] in (b"?", b"&")
