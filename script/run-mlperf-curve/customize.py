@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdperf.call.answers import failure
-from crowdperf.call.recipe_calls import RecipeFailed, run_recipe
+from crowdperf.call.recipe_calls import RecipeFailed, given_inputs, run_recipe
 from crowdperf.curves.curve import PAGE, Client, CurveRun, curve_points, plan_text
 from crowdperf.curves.official import OfficialError
 from crowdperf.curves.page import summary_text
@@ -46,9 +46,9 @@ def refused(error: Exception | str, action: str = "") -> dict[str, Any]:
 
 def command_of(i: dict[str, Any]) -> str:
     """The line that makes the curve again."""
-    names = [name for name in sorted(i["meta"]["input_mapping"]) if i["input"].get(name)]
-    words = [shlex.quote(f"--{name}={i['input'][name]}") for name in names]
-    return " ".join(["cm run script --tags=run,mlperf,curve", *words])
+    from recipe_engine.rules.rerun import given_line  # only a hook's process has the engine
+
+    return given_line({**given_inputs(i), "tags": "run,mlperf,curve"}).text
 
 
 def plan(i: dict[str, Any]) -> dict[str, Any]:

@@ -10,8 +10,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from recipe_engine.rules.secrets import without_secret_flags
+
 from crowdperf.call.answers import failure
-from crowdperf.call.recipe_calls import RecipeFailed, passed_on_inputs
+from crowdperf.call.recipe_calls import RecipeFailed, given_inputs, passed_on_inputs
 from crowdperf.kit.user_paths import users_folder
 from crowdperf.machine import nvidia, selection
 from crowdperf.machine.probe import Machine
@@ -21,14 +23,14 @@ from . import known, steps
 from .request import Request, RequestError, read
 
 HINT = "hint: cm help script run-mlperf-inference-app lists the inputs and their values"
-NOT_REPEATED = ("readme", "rerun", "clean", "quiet", "scenario", "mode", "find_performance", "submission_dir")
+NOT_REPEATED = ("readme", "rerun", "clean", "scenario", "mode", "find_performance", "submission_dir")
 PLANNED_SUT = "planned-sut"
 """Stands for the system's name in a plan, where the version of the backend is not known yet."""
 
 
 def read_call(i: dict[str, Any]) -> steps.Call:
     """The call. Raises RequestError, also for a GPU that is not there."""
-    env, inputs, mapping = i["env"], i["input"], i["meta"]["input_mapping"]
+    env, inputs = i["env"], i["input"]
     recipes_folder = Path(env["CM_TMP_CURRENT_SCRIPT_PATH"]).parent
     meta = recipe_meta(recipes_folder, APP_RECIPE)
     rounds = known.loadgen_rounds(recipe_meta(recipes_folder, known.LOADGEN_RECIPE))
@@ -47,7 +49,7 @@ def read_call(i: dict[str, Any]) -> steps.Call:
         request=request,
         passed_on=passed_on,
         app_meta=meta,
-        repeat=without_secrets({**_own(inputs, mapping), **passed_on}),
+        repeat=without_secret_flags({**given_inputs(i, NOT_REPEATED), **passed_on}),
     )
 
 
@@ -57,20 +59,6 @@ def with_loadgen(passed_on: dict[str, Any], request: Request) -> dict[str, Any]:
     if not request.loadgen_variation or "loadgen" in adr:
         return passed_on
     return {**passed_on, "adr": {**adr, "loadgen": {"tags": request.loadgen_variation}}}
-
-
-def _own(inputs: dict[str, Any], mapping: dict[str, str]) -> dict[str, Any]:
-    """The inputs that decide what is run, under the names of this recipe."""
-    given = {name.replace("-", "_"): value for name, value in inputs.items()}
-    return {name: given[name] for name in sorted(mapping) if given.get(name) and name not in NOT_REPEATED}
-
-
-def without_secrets(inputs: dict[str, Any]) -> dict[str, Any]:
-    """Inputs for a line that others see: without those that are secret, however deep."""
-    from recipe_engine.rules.secrets import without_secret_flags  # only a hook's process has the engine
-
-    found: dict[str, Any] = without_secret_flags(inputs)
-    return found
 
 
 def require_gpu(request: Request, machine: Machine) -> None:

@@ -4,10 +4,13 @@ Made from the files of the run and from environment.json; it names neither the h
 home folder are written as `$HOME/...`.
 """
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from recipe_engine.rules.rerun import flat
 
 from crowdperf.rules.backends import is_of_client
 
@@ -38,30 +41,21 @@ class RunFacts:
     score: str
 
 
-def flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    """Nested inputs as names with dots between."""
-    found: list[tuple[str, Any]] = []
-    for name, value in values.items():
-        found += flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else [(prefix + name, value)]
-    return found
-
-
 def command(tags: str, inputs: Mapping[str, Any], home: str) -> str:
     """A `cm` line for a shell; the home folder is written as $HOME."""
     words = [f"cm run script --tags={shlex.quote(tags)}"]
     for name, value in sorted(flat(inputs)):
-        if name.split(".")[0] not in LEFT_OUT and value not in (None, ""):
+        if name.split(".")[0] not in LEFT_OUT and value not in (None, "", {}):
             words.append(f"--{name}" if value is True else f"--{name}={_quoted(str(value), home)}")
     return " \\\n    ".join(words)
 
 
 def _quoted(text: str, home: str) -> str:
-    if home and home != "/" and home in text:
-        escaped = text
-        for sign in '\\"$`':
-            escaped = escaped.replace(sign, f"\\{sign}")
-        return '"' + escaped.replace(home, "$HOME") + '"'
-    return shlex.quote(text)
+    is_home = re.compile(rf"""(?<![^\s:=,;"']){re.escape(home)}(?=[/\s:,;"']|$)""")  # not the beginning of another name
+    if home in ("", "/") or not is_home.search(text):
+        return shlex.quote(text)
+    parts = (re.sub(r'([\\"$`])', r"\\\1", part) for part in is_home.split(text))
+    return f'"{"$HOME".join(parts)}"'
 
 
 def host_lines(host: Mapping[str, Any]) -> list[str]:

@@ -42,13 +42,6 @@ def planned_inputs(specs: Iterable[RunSpec], paths: ResultsPaths, passed_on: Map
     return rows
 
 
-def without_secrets(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Inputs for a file or a line that others see: without those that are secret, however deep."""
-    from recipe_engine.rules.secrets import without_secret_flags  # only a hook's process has the engine
-
-    return without_secret_flags(inputs)
-
-
 def settings_record(config: Config, passed_on: Mapping[str, Any]) -> dict[str, Any]:
     """What two calls must have in common, so that the one can resume the other: all that decides their runs."""
     return _as_in_a_file(

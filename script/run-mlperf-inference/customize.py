@@ -12,9 +12,11 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from recipe_engine.rules.secrets import without_secret_flags
+
 from crowdperf.call.answers import failure
 from crowdperf.call.power_command import power_words
-from crowdperf.call.recipe_calls import PASSED_ON_INPUTS, RecipeFailed, passed_on_inputs
+from crowdperf.call.recipe_calls import RecipeFailed, given_inputs, passed_on_inputs
 from crowdperf.kit.file_locks import file_lock
 from crowdperf.kit.user_paths import users_folder
 from crowdperf.logs.layout import ResultsPaths, make_run_id
@@ -31,12 +33,6 @@ NEEDED_PATHS = tuple(name for name in PATHS if name != "user_conf")
 HINT = "hint: cm help script run-mlperf-inference lists the inputs and their values"
 PLANNED_RUN_ID = "planned-run"
 """Stands for the run id, which is made of the time of the run."""
-
-
-def own_inputs(inputs: dict, mapping: dict) -> dict:
-    """The inputs of the call that decide what is run, for the command that repeats it; no secrets, no `--resume`."""
-    names = [name for name in (*sorted(mapping), *PASSED_ON_INPUTS) if name not in ("resume", "rerun")]
-    return basis.without_secrets({name: inputs[name] for name in names if inputs.get(name)})
 
 
 def new_paths(config: matrix.Config) -> ResultsPaths:
@@ -76,7 +72,7 @@ def former_folder(config: matrix.Config, inputs: dict) -> tuple[dict | None, Res
     for a new one)."""
     if config.run_id:
         return None, ResultsPaths(config.results_folder, config.run_id)
-    settings = basis.settings_record(config, basis.without_secrets(passed_on_inputs(inputs)))
+    settings = basis.settings_record(config, without_secret_flags(passed_on_inputs(inputs)))
     if not config.resume:
         return settings, None
     from .sessionfile import find_former
@@ -106,7 +102,7 @@ def surroundings(i, config: matrix.Config) -> "sessionfile.Surroundings":
     app_meta = recipe_meta(recipes_folder, APP_RECIPE)
     return sessionfile.Surroundings(
         config=config,
-        passed_on=basis.without_secrets(passed_on_inputs(i["input"])),
+        passed_on=without_secret_flags(passed_on_inputs(i["input"])),
         app_meta=app_meta,
         recipes=session.recipe_facts(recipes_folder, app_meta, matrix.matrix(config)),
     )
@@ -123,7 +119,7 @@ def plan(i):
 
             return {"return": 0, "runs": [loadsearch.first_call(i)]}
         if (load := loads.several(i["values"])) is not None:
-            base = loads.point_inputs(i["input"], i["meta"]["input_mapping"], load[0])
+            base = loads.point_inputs(i, load[0])
             return {"return": 0, "runs": list(loads.planned(base, *load))}
         settings, paths = former_folder(config, i["input"])
         if paths is not None:
@@ -207,7 +203,7 @@ def sweep(i, config: matrix.Config) -> tuple[dict, Path]:
         config.results_folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         return no_folder(config, error), config.results_folder / name
-    base = basis.without_secrets(loads.point_inputs(i["input"], i["meta"]["input_mapping"], load[0]))
+    base = without_secret_flags(loads.point_inputs(i, load[0]))
     text = loads.sweep_text(name, base, *load, i["values"]["repeats"] or 1)
     folder = config.results_folder / name
     i["env"]["CM_MLPERF_RESULTS_RUN_PATH"] = str(folder)
@@ -229,7 +225,7 @@ def one_call(i, config: matrix.Config, paths: ResultsPaths, settings: dict | Non
             around = surroundings(i, config)
             call = work.Call(
                 i=i, config=config, paths=paths, recipes=around.recipes, app_meta=around.app_meta,
-                own_inputs=own_inputs(i["input"], i["meta"]["input_mapping"]),
+                own_inputs=given_inputs(i, ("resume", "rerun")),
             )  # fmt: skip
             file = sessionfile.SessionFile(paths, around, settings)
             return work.make_runs(call, file, is_new=is_new)

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from crowdperf.call.connections import too_many_connections
-from crowdperf.call.recipe_calls import PASSED_ON_INPUTS, Access, run_recipe
+from crowdperf.call.recipe_calls import Access, given_inputs, run_recipe
 from crowdperf.kit.whole_file import write_whole
 from crowdperf.rules.names import Scenario
 
-from .reading import Problems
+from .reading import QUERY, Problems
 
 _DECIDED = (
     "rate", "target_qps", "offline_target_qps", "min_duration_ms", "min_query_count", "performance_sample_count",
@@ -33,7 +33,7 @@ _NOT_WITH_FIND = (
 _NOT_WITH_TRACE = (*_DECIDED, "concurrency", "prompts", "input_tokens", "output_tokens")
 SCENARIOS = {"concurrency": Scenario.OFFLINE, "rate": Scenario.SERVER}
 """The inputs, and the scenario of each."""
-QUERY, SWEEP = "run,mlperf,inference", "run,mlperf,sweep"
+SWEEP = "run,mlperf,sweep"
 _OF_SWEEPS = (
     "results_dir",
     "run_id",
@@ -159,11 +159,9 @@ def several(values: Mapping[str, Any]) -> tuple[str, tuple[str, ...]] | None:
     return rows[0] if rows else None
 
 
-def point_inputs(inputs: Mapping[str, Any], mapping: Mapping[str, str], axis: str) -> dict[str, Any]:
+def point_inputs(i: Mapping[str, Any], axis: str) -> dict[str, Any]:
     """The inputs of a call that all its points have."""
-    left_out = {mapping[name] for name in (axis, *_OF_SWEEPS)}
-    names = [name for name in (*mapping, *PASSED_ON_INPUTS) if mapping.get(name) not in left_out]
-    return {name: inputs[name] for name in names if inputs.get(name)}
+    return given_inputs(i, (axis, *_OF_SWEEPS))
 
 
 def planned(base: Mapping[str, Any], axis: str, numbers: tuple[str, ...]) -> Iterator[dict[str, Any]]:

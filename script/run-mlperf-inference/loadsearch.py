@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdperf.call.connections import most_connections
-from crowdperf.call.recipe_calls import PASSED_ON_INPUTS, Access, RecipeFailed, run_recipe
+from crowdperf.call.recipe_calls import Access, RecipeFailed, given_inputs, run_recipe
 from crowdperf.data.given_prompts import parse_slo
 from crowdperf.harness.find.search import HighestRate, Kind, Length, NotFound, Plan, Tried, Try, next_step
 from crowdperf.kit.terminal import aligned
@@ -26,10 +26,9 @@ from crowdperf.logs.answer_metrics import values_of
 from crowdperf.logs.layout import ResultsPaths
 from crowdperf.rules.names import ExecutionMode, Mode, Scenario
 
-from .basis import without_secrets
 from .loads import SCENARIOS, searched
 from .outcome import repeat_command
-from .record import QUERY
+from .reading import QUERY
 
 FILE = "find.json"
 OWN = (
@@ -227,11 +226,8 @@ def table_lines(attempts: list[Attempt], load: str) -> Iterator[str]:
 
 def _base(i: Mapping[str, Any]) -> dict[str, Any]:
     """The inputs that all tries have."""
-    mapping = i["meta"]["input_mapping"]
     names_of_load = ("max_in_flight",) if searched(i["values"]) == "concurrency" else ()
-    own = {mapping[name] for name in (*OWN, *names_of_load)}  # and their aliases
-    names = [name for name in (*mapping, *PASSED_ON_INPUTS) if mapping.get(name) not in own]
-    return {name: i["input"][name] for name in names if i["input"].get(name)}
+    return given_inputs(i, (*OWN, *names_of_load))
 
 
 def first_call(i: Mapping[str, Any]) -> dict[str, Any]:
@@ -281,7 +277,7 @@ def make(i: dict[str, Any], model: str, folder: Path, say: Callable[[str], None]
         return {"return": 1, "error": f"no {load} was found within --slo={slo}: {content['ended_because']}\n"
                 f"hint: give wider limits, {start}"}  # fmt: skip
     sure = "confirmed by" if found.is_confirmed else f"not confirmed, as {found.why}: from"
-    again = repeat_command(without_secrets({**base, load: f"{found.rate:g}"}))
+    again = repeat_command({**base, load: f"{found.rate:g}"})
     say(f"Highest {load} within --slo={slo}: {found.rate:g} {UNITS[load]}, {sure} {folder / best.run_id}\n"
         f"Next: {again}")  # fmt: skip
     return {"return": 0}

@@ -3,7 +3,6 @@
 Pure. The runs come as the harness described them (the contents of result.json and accuracy.json).
 """
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from crowdperf.rules.names import DEPARTURE_LABEL, STAND_IN_LABEL, SYNTHETIC_LAB
 
 from . import secondtry
 from .matrix import Config, RunSpec
+from .reading import QUERY
 
 FORMAT = 1
 VERDICT_KEYS = ("valid", "invalid_reasons", "errors")
@@ -231,21 +231,10 @@ def results_record(
 
 
 def repeat_command(inputs: Mapping[str, Any]) -> str:
-    """The `cm` line that makes the call with these inputs again (--adr.python.name=x for nested ones)."""
-    words = []
-    for name, value in sorted(_flat(inputs)):
-        words.append(f"--{name}" if value is True else f"--{name}={shlex.quote(str(value))}")
-    return " ".join(["cm run script --tags=run,mlperf,inference", *words])
+    """The `cm` line that makes the call with these inputs again, without those that are secret."""
+    from recipe_engine.rules.rerun import given_line  # only a hook's process has the engine
 
-
-def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    found: list[tuple[str, Any]] = []
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            found += _flat(value, f"{prefix}{name}.")
-        else:
-            found.append((prefix + name, value))
-    return found
+    return given_line({**inputs, "tags": QUERY}).text
 
 
 def environment_record(runs: Sequence[FinishedRun], host: Mapping[str, Any], remarks: Remarks) -> dict[str, Any]:

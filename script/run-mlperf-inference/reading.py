@@ -8,6 +8,7 @@ from crowdperf.rules.app_names import AppNames
 from crowdperf.rules.names import Mode, Scenario, UnknownName, parse_modes, parse_scenario, with_problems
 
 ALL = "all"
+QUERY = "run,mlperf,inference"
 FOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 LONGEST_NAME = 200
 """File systems allow 255 bytes. Names next to the folder are longer, such as `NAME-baseline`."""

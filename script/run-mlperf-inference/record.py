@@ -22,8 +22,8 @@ from crowdperf.rules.benchmarks import record_of
 
 from .matrix import RunSpec
 from .outcome import FinishedRun
+from .reading import QUERY
 
-QUERY = "run,mlperf,inference"
 RECORD_NAME = "record.json"
 MEASURED = (CHOSEN_ORIGIN, KEPT_ORIGIN)
 """Origins of settings that a run in a new folder would measure anew; the run that is made again gets the values."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from crowdperf.call.recipe_calls import PASSED_ON_INPUTS, RecipeFailed, run_recipe
+from crowdperf.call.recipe_calls import RecipeFailed, given_inputs, run_recipe
 from crowdperf.kit.html_page import Html, bullets, copyable, document, table, text
 from crowdperf.kit.numbers import quantity, spread_percent
 from crowdperf.kit.path_redaction import HOME, RESULT, KnownFolders, honest
@@ -26,11 +26,10 @@ from crowdperf.kit.terminal import aligned
 from crowdperf.kit.user_paths import home_folder
 from crowdperf.kit.whole_file import read_object, write_json, write_whole
 
-from .basis import without_secrets
 from .loads import searched
 from .matrix import ConfigError, RunSpec
 from .outcome import repeat_command
-from .record import QUERY
+from .reading import QUERY
 
 OWN = ("repeats", "baseline", "baseline_with", "max_slowdown", "junit", "markdown")
 """Inputs of the whole call, which its repeats do not get."""
@@ -107,9 +106,7 @@ def calls(i: Mapping[str, Any], folder: Path) -> Iterator[tuple[str, dict[str, A
     """The calls of all repeats with what is printed before each. Those of `--baseline_with` are in turn first and
     second, so that a machine that becomes slower or faster all the time slows down both sides alike."""
     values, mapping, count = i["values"], i["meta"]["input_mapping"], i["values"]["repeats"]
-    own = {mapping[name] for name in (*OWN, *_PLACES)}  # and their aliases
-    names = [name for name in (*mapping, *PASSED_ON_INPUTS) if mapping.get(name) not in own]
-    inputs = {name: i["input"][name] for name in names if i["input"].get(name)}
+    inputs = given_inputs(i, (*OWN, *_PLACES))
     sides = [("", folder, inputs)]
     if values["baseline_with"]:
         other = other_inputs(values, mapping)
@@ -153,7 +150,7 @@ def make(i: dict[str, Any], folder: Path, say: Callable[[str], None]) -> dict[st
     given["repeats"] = count
     if i["input"].get("baseline_with"):
         given["baseline_with"] = i["input"]["baseline_with"]
-    command = repeat_command(without_secrets(given))
+    command = repeat_command(given)
     places = KnownFolders({RESULT: str(folder), HOME: str(home_folder())})
     write_whole(folder / PAGE, page(folder, rows, honest({"command": command}, places)["command"]))
     say(f"\n{count} repeats in {folder}")

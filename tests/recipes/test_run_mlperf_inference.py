@@ -651,13 +651,6 @@ def test_the_page_escapes_everything_and_loads_and_runs_nothing():
     assert not any(word in text for word in ("http://", "https://", "src=", "@import", "url("))
 
 
-def test_the_repeat_command_holds_the_given_inputs_quoted():
-    inputs = {"scenario": "offline", "results_dir": "my results", "adr": {"python": {"name": "x"}}}
-    assert outcome.repeat_command(inputs) == (
-        "cm run script --tags=run,mlperf,inference --adr.python.name=x --results_dir='my results' --scenario=offline"
-    )
-
-
 # --- a whole call ---
 
 
@@ -688,9 +681,14 @@ def test_a_call_makes_each_run_scores_accuracy_and_writes_the_records(call, caps
 
 
 def test_environment_json_holds_what_the_runs_said_the_host_and_every_recipe(call):
-    _, _, (folder,) = call(FakeCM(), {"scenario": "offline"}, CM_MLPERF_LOADGEN_SCENARIO="offline")
+    inputs = {
+        "scenario": "offline", "check": False, "resume": "all", "quiet": True, "adr": {},
+        "env": {"CM_HF_TOKEN": "hunter2", "CM_A": "1"},
+    }  # fmt: skip
+    _, _, (folder,) = call(FakeCM(), inputs, CM_MLPERF_LOADGEN_SCENARIO="offline")
     environment = json.loads((folder / "environment.json").read_text())
-    assert environment["command"] == "cm run script --tags=run,mlperf,inference --scenario=offline"
+    repeat = "--check- --env.CM_A=1 --scenario=offline"
+    assert environment["command"] == f"cm run script --tags=run,mlperf,inference {repeat}"
     assert environment["host"] == {"CM_HOST_OS_TYPE": "linux"}
     assert [run["versions"] for run in environment["runs"]] == [{"python": "3.11.7"}] * 2
     digests = {recipe["alias"]: recipe["sha256"] for recipe in environment["recipes"]}

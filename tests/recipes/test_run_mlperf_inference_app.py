@@ -146,9 +146,8 @@ def cm(tmp_path) -> FakeCM:
 
 
 @pytest.fixture
-def call(tmp_path, hook_input, cm, monkeypatch):
+def call(tmp_path, hook_input, cm):
     """Calls the hook with a fake CM; gives its answer and what it set."""
-    monkeypatch.setattr(recipe, "without_secrets", lambda inputs: inputs)
 
     def run(*variations: str, hook: str = "preprocess", **inputs: Any) -> tuple[dict, dict]:
         env = env_of(*variations, **{"results_dir": str(tmp_path / "r"), **inputs})
@@ -469,7 +468,15 @@ def test_a_readme_has_command_machine_dependencies_settings_and_result_and_no_ho
 
 @pytest.mark.parametrize(
     ("value", "word"),
-    [("plain", "plain"), ("two words", "'two words'"), ('/h/a"$(x)', '"$HOME/a\\"\\$(x)"'), ("a;b", "'a;b'")],
+    [
+        ("plain", "plain"),
+        ("two words", "'two words'"),
+        ('/h/a"$(x)', '"$HOME/a\\"\\$(x)"'),
+        ("a;b", "'a;b'"),
+        ("/h", '"$HOME"'),
+        ("/home2/x", "/home2/x"),
+        ("/h2:/h/x", '"/h2:$HOME/x"'),
+    ],
 )
 def test_values_are_quoted_for_a_shell(value, word):
     assert readme.command("t", {"x": value}, "/h") == f"cm run script --tags=t \\\n    --x={word}"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from recipe_engine.rules.errors import ErrorText, ScriptFailed
 from recipe_loader import RECIPES, load_module, load_recipe, recipe_meta
-from test_run_mlperf_inference import META, FakeCM, config, result, score
+from test_run_mlperf_inference import FakeCM, config, result, score
 
 from crowdperf.kit.file_locks import file_lock
 from crowdperf.logs.layout import ResultsPaths
@@ -160,11 +160,6 @@ def test_a_missed_accuracy_is_kept_in_a_shared_folder_unless_its_request_changed
     for rule, reason in (("run_id", again), ("rerun", again or "requested with --rerun")):
         texts = resume.choose([candidate], rule).again
         assert [text.partition(" is repeated: ")[2] for text in texts] == ([reason] if reason else [])
-
-
-def test_resume_is_in_no_command_that_repeats_a_call_and_neither_is_a_secret() -> None:
-    inputs = {"resume": "all", "scenario": "offline", "env": {"CM_HF_TOKEN": "hunter2", "CM_A": "1"}}
-    assert recipe.own_inputs(inputs, META["input_mapping"]) == {"scenario": "offline", "env": {"CM_A": "1"}}
 
 
 # --- session.json ---
@@ -406,7 +401,7 @@ def test_the_error_of_the_recipe_that_failed_goes_on_with_what_the_call_knows(ca
 
 
 def test_no_secret_of_the_call_is_in_the_session_file(tmp_path: Path) -> None:
-    passed_on = basis.without_secrets({"env": {"CM_API_KEY": "hunter2", "CM_A": "1"}})
+    passed_on = recipe.without_secret_flags({"env": {"CM_API_KEY": "hunter2", "CM_A": "1"}})
     settings = basis.settings_record(config(), passed_on)
     paths = ResultsPaths(tmp_path, "id")
     paths.folder.mkdir()

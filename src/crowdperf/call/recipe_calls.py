@@ -1,7 +1,7 @@
 """What hooks need to call other recipes: the name of CM's script automation, inputs that go on to each call, and the
 inputs that give a run the shape of another one."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 SCRIPT_AUTOMATION = "script,5b4e0237da074764"
@@ -36,6 +36,15 @@ def run_recipe(access: Access, inputs: Mapping[str, Any], action: str = "run") -
 def passed_on_inputs(inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Return the inputs of a call that the recipes below get too."""
     return {name: inputs[name] for name in PASSED_ON_INPUTS if inputs.get(name)}
+
+
+def given_inputs(i: Mapping[str, Any], left_out: Iterable[str] = ()) -> dict[str, Any]:
+    """Return the inputs that the call of a hook was given, with those that the recipes below get too. left_out: inputs
+    that are not returned, nor are their aliases."""
+    mapping: Mapping[str, str] = i["meta"]["input_mapping"]
+    keys = {mapping[name] for name in left_out}
+    names = [name for name in (*mapping, *PASSED_ON_INPUTS) if mapping.get(name) not in keys]
+    return {name: value for name in names if (value := i["input"].get(name)) not in (None, "", {})}
 
 
 def threads_in_all(settings: Mapping[str, Any]) -> int | None:
