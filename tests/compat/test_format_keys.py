@@ -40,6 +40,11 @@ def env(home: TemporaryHome, case: Case) -> Any:
     return answer.get("error") or answer["new_env"]
 
 
+def is_placed(home: TemporaryHome, case: Case) -> Any:
+    """Whether the path ``a`` counts from the folder of the call."""
+    return env(home, case) == {"CM_X": str(home.work / "a")}
+
+
 def state(home: TemporaryHome, case: Case) -> Any:
     """The state that leaves the recipe."""
     return answer_of(home, case)["new_state"]
@@ -249,6 +254,9 @@ LAYER: dict[str, Case] = {
 }
 """Keys that recipes, variations and versions share."""
 
+SEES_OWN = {"see-own": {"new_env_keys": ["CM_X*"], "+": hook("env['CM_X_SEEN'] = 'yes' if 'CM_OWN' in env else 'no'")}}
+VW = {"variations": {"v": {}, "w": {}}}
+
 RECIPE: dict[str, Case] = {
     "alias": Case({"alias": "by-name"}, ONE, around={"env": ONE}, tags="", inputs={"artifact": "by-name"}),
     "uid": Case({"uid": "b" * 16}, ONE, around={"env": ONE}, tags="", inputs={"artifact": "b" * 16}),
@@ -270,7 +278,7 @@ RECIPE: dict[str, Case] = {
     "input_description": Case(
         {"input_description": {"folder": {"is_path": True}}},
         True,
-        lambda home, case: env(home, case) == {"CM_X": str(home.work / "a")},
+        is_placed,
         around={"input_mapping": {"folder": "CM_X"}},
         inputs={"folder": "a"},
     ),
@@ -294,37 +302,27 @@ RECIPE: dict[str, Case] = {
         {"valid_variation_combinations": [["v", "w"]]},
         True,
         fails,
-        around={"variations": {"v": {}, "w": {}}},
+        around=VW,
         tags="get,x,_v",
     ),
     "invalid_variation_combinations": Case(
         {"invalid_variation_combinations": [["v", "w"]]},
         True,
         fails,
-        around={"variations": {"v": {}, "w": {}}},
+        around=VW,
         tags="get,x,_v,_w",
     ),
     "local_env_keys": Case(
         {"local_env_keys": ["CM_OWN*"]},
         {"CM_X_SEEN": "no"},
         around={"env": {"CM_OWN": "1"}, "deps": [{"tags": "see,own"}]},
-        others={
-            "see-own": {
-                "new_env_keys": ["CM_X*"],
-                "+": hook("env['CM_X_SEEN'] = 'yes' if 'CM_OWN' in env else 'no'"),
-            }
-        },
+        others=SEES_OWN,
     ),
     "clean_env_keys_post_deps": Case(
         {"clean_env_keys_post_deps": ["CM_OWN*"]},
         {"CM_X_SEEN": "no"},
         around={"env": {"CM_OWN": "1"}, "post_deps": [{"tags": "see,own"}]},
-        others={
-            "see-own": {
-                "new_env_keys": ["CM_X*"],
-                "+": hook("env['CM_X_SEEN'] = 'yes' if 'CM_OWN' in env else 'no'"),
-            }
-        },
+        others=SEES_OWN,
     ),
     "extra_cache_tags_from_env": Case(
         {"extra_cache_tags_from_env": [{"env": "CM_A", "prefix": "a-"}]},
@@ -447,6 +445,11 @@ def see_input(key: str, value: str, env_key: str) -> Case:
     return Case({"tags": "see,x", key: value}, {"CM_X_SEEN": value}, others={"see-x": seeing})
 
 
+def giving(default_version: str) -> dict[str, Any]:
+    """give-x with a default version."""
+    return {"give-x": {**GIVE_X, "default_version": default_version}}
+
+
 def cached_again(home: TemporaryHome, case: Case) -> Any:
     """How often the cached dependency was reused in two runs."""
     answer_of(home, case)
@@ -545,17 +548,17 @@ DEPENDENCY: dict[str, Case] = {
     "version_min": Case(
         {"tags": "give,x", "version_min": "2.0"},
         {"CM_X_GIVEN": "2.0"},
-        others={"give-x": {**GIVE_X, "default_version": "1.0"}},
+        others=giving("1.0"),
     ),
     "version_max": Case(
         {"tags": "give,x", "version_max": "2.0"},
         {"CM_X_GIVEN": "2.0"},
-        others={"give-x": {**GIVE_X, "default_version": "3.0"}},
+        others=giving("3.0"),
     ),
     "version_max_usable": Case(
         {"tags": "give,x", "version_max": "2.0", "version_max_usable": "1.0"},
         {"CM_X_GIVEN": "1.0"},
-        others={"give-x": {**GIVE_X, "default_version": "3.0"}},
+        others=giving("3.0"),
     ),
     "extra_cache_tags": Case({"tags": "cached,x", "extra_cache_tags": "special"}, True, tags_of_cached, others=CACHED),
     "force_cache": Case(
@@ -590,16 +593,12 @@ OVERRIDE: dict[str, Case] = {
     "tags": Case({"tags": "_v"}, FROM_V),
     "env": Case({"env": {"CM_VERSION": "2.0"}}, {"CM_X_GIVEN": "2.0"}),
     "version": Case({"version": "2.0"}, {"CM_X_GIVEN": "2.0"}),
-    "version_min": Case(
-        {"version_min": "2.0"}, {"CM_X_GIVEN": "2.0"}, others={"give-x": {**GIVE_X, "default_version": "1.0"}}
-    ),
-    "version_max": Case(
-        {"version_max": "2.0"}, {"CM_X_GIVEN": "2.0"}, others={"give-x": {**GIVE_X, "default_version": "3.0"}}
-    ),
+    "version_min": Case({"version_min": "2.0"}, {"CM_X_GIVEN": "2.0"}, others=giving("1.0")),
+    "version_max": Case({"version_max": "2.0"}, {"CM_X_GIVEN": "2.0"}, others=giving("3.0")),
     "version_max_usable": Case(
         {"version_max": "2.0", "version_max_usable": "1.0"},
         {"CM_X_GIVEN": "1.0"},
-        others={"give-x": {**GIVE_X, "default_version": "3.0"}},
+        others=giving("3.0"),
     ),
     "extra_cache_tags": Case({"extra_cache_tags": "special"}, True, tags_of_cached, others=CACHED),
     "enable_if_env": Case({"tags": "_v", "enable_if_env": {"CM_NO": ["yes"]}}, PLAIN),
@@ -616,99 +615,46 @@ DOCKER: dict[str, Case] = {
 """Keys of ``docker`` that a run reads, inside a container."""
 
 CACHE_TAGS_FROM_ENV: dict[str, Case] = {
-    key: Case(
-        {"env": "CM_A", "prefix": "a-"},
-        ["deps-a-one"],
-        entry_tags,
-        around={"cache": True},
-        inputs={"env": {"CM_A": "one"}},
-    )
+    key: Case({"env": "CM_A", "prefix": "a-"}, ["deps-a-one"], entry_tags, {"cache": True}, {"env": {"CM_A": "one"}})
     for key in ("env", "prefix")
 }
 
+SIZED = {"input_mapping": {"size": "CM_X"}}
+
+
+def wrong_size(block: Mapping[str, Any], size: str, text: str, **around: Any) -> Case:
+    """An input ``size`` whose value gets this remark."""
+    return Case(block, True, told(text), around={**SIZED, **around}, inputs={"size": size})
+
+
 INPUT: dict[str, Case] = {
-    "type": Case(
-        {"type": "whole"},
-        True,
-        told("--size: found 'huge'; allowed: a whole number from 0"),
-        around={"input_mapping": {"size": "CM_X"}},
-        inputs={"size": "huge"},
-    ),
-    "unit": Case(
-        {"type": "number", "unit": "ms"},
-        True,
-        told("allowed: a number (ms)"),
-        around={"input_mapping": {"size": "CM_X"}},
-        inputs={"size": "huge"},
-    ),
-    "minimum": Case(
-        {"type": "whole", "minimum": 2},
-        True,
-        told("allowed: a whole number from 2"),
-        around={"input_mapping": {"size": "CM_X"}},
-        inputs={"size": "1"},
-    ),
-    "maximum": Case(
-        {"type": "whole", "maximum": 2},
-        True,
-        told("allowed: a whole number from 0 to 2"),
-        around={"input_mapping": {"size": "CM_X"}},
-        inputs={"size": "3"},
-    ),
-    "above": Case(
-        {"type": "number", "above": 0},
-        True,
-        told("allowed: a number above 0"),
-        around={"input_mapping": {"size": "CM_X"}},
-        inputs={"size": "0"},
-    ),
-    "only_with": Case(
-        {"type": "whole", "only_with": "size=3"},
-        True,
-        told("which counts only with --size=3"),
-        around={"input_mapping": {"size": "CM_X"}},
-        inputs={"size": "1"},
-    ),
-    "together_with": Case(
+    "type": wrong_size({"type": "whole"}, "huge", "--size: found 'huge'; allowed: a whole number from 0"),
+    "unit": wrong_size({"type": "number", "unit": "ms"}, "huge", "allowed: a number (ms)"),
+    "minimum": wrong_size({"type": "whole", "minimum": 2}, "1", "allowed: a whole number from 2"),
+    "maximum": wrong_size({"type": "whole", "maximum": 2}, "3", "allowed: a whole number from 0 to 2"),
+    "above": wrong_size({"type": "number", "above": 0}, "0", "allowed: a number above 0"),
+    "only_with": wrong_size({"type": "whole", "only_with": "size=3"}, "1", "which counts only with --size=3"),
+    "together_with": wrong_size(
         {"type": "whole", "together_with": ["weight"]},
-        True,
-        told("--size: give --weight as well, or omit both"),
-        around={"input_description": {"weight": "how heavy"}, "input_mapping": {"size": "CM_X"}},
-        inputs={"size": "1"},
+        "1",
+        "--size: give --weight as well, or omit both",
+        input_description={"weight": "how heavy"},
     ),
-    "aliases": Case({"env": "CM_X", "aliases": ["extent"]}, {"CM_X": "a"}, env, inputs={"extent": "a"}),
-    "env": Case({"env": "CM_X"}, {"CM_X": "a"}, env, inputs={"size": "a"}),
-    "choices": Case(
-        {"choices": ["small", "big"]},
-        True,
-        told("--size=huge is not one of its values (allowed: small, big)"),
-        around={"input_mapping": {"size": "CM_X"}},
-        inputs={"size": "huge"},
+    "aliases": Case({"env": "CM_X", "aliases": ["extent"]}, {"CM_X": "a"}, inputs={"extent": "a"}),
+    "env": Case({"env": "CM_X"}, {"CM_X": "a"}, inputs={"size": "a"}),
+    "choices": wrong_size(
+        {"choices": ["small", "big"]}, "huge", "--size=huge is not one of its values (allowed: small, big)"
     ),
-    "boolean": Case(
-        {"boolean": True},
-        True,
-        told("--size=y is not one of its values (allowed: yes, no)"),
-        around={"input_mapping": {"size": "CM_X"}},
-        inputs={"size": "y"},
-    ),
-    "refused": Case(
+    "boolean": wrong_size({"boolean": True}, "y", "--size=y is not one of its values (allowed: yes, no)"),
+    "refused": wrong_size(
         {"choices": ["small"], "refused": {"huge": "nothing here is so large"}},
-        True,
-        told("--size=huge: nothing here is so large"),
-        around={"input_mapping": {"size": "CM_X"}},
-        inputs={"size": "huge"},
+        "huge",
+        "--size=huge: nothing here is so large",
     ),
-    "is_path": Case(
-        {"is_path": True},
-        True,
-        lambda home, case: env(home, case) == {"CM_X": str(home.work / "a")},
-        around={"input_mapping": {"size": "CM_X"}},
-        inputs={"size": "a"},
-    ),
+    "is_path": Case({"is_path": True}, True, is_placed, around=SIZED, inputs={"size": "a"}),
     "desc": Case({"desc": "how much of it"}, True, helps_with("how much of it")),
     "default": Case({"default": "some 40"}, True, helps_with("default: some 40")),
-    "env_default": Case({"env": "CM_X", "env_default": 40}, {"CM_X": "40"}, env),
+    "env_default": Case({"env": "CM_X", "env_default": 40}, {"CM_X": "40"}),
 }
 """Keys of the description of the input ``size``."""
 
