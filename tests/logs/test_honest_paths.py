@@ -8,7 +8,7 @@ import pytest
 from crowdperf.kit.path_redaction import KnownFolders, absolute_paths, honest, honest_text
 from crowdperf.logs import run_requests
 from crowdperf.logs.layout import RunPaths
-from crowdperf.logs.run_requests import portable_request, read_request, usable_request
+from crowdperf.logs.run_requests import named_request, portable_request, read_request, usable_request
 
 PLACES = KnownFolders({"<result>": "/data/results/call", "<home>": "/home/anna", "<root>": "/"})
 
@@ -66,6 +66,10 @@ def test_a_request_is_read_as_it_was_made(tmp_path: Path, monkeypatch: pytest.Mo
     assert written["serving"]["server"] == "/mnt/triton/server.json"
     assert written["power_command"] == ["<result>/../../meter.sh", "/home/anna"]
     assert str(tmp_path) not in json.dumps(written)
+    named = named_request(written)
+    assert (named["model_path"], named["dataset_path"], named["output_dir"]) == ("digits.onnx", "data", "<result>")
+    assert named["serving"] == {"server": "server.json", "batching": "server"} and named["text"] == request["text"]
+    assert named["power_command"] == ["meter.sh", "/home/anna"]
     (folder / "run.json").write_text(json.dumps(written))
     assert read_request(RunPaths(folder)) == request
     assert usable_request(request, folder) == request  # as older versions wrote it

@@ -83,6 +83,12 @@ def usable_request(content: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     return found
 
 
+def named_request(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a request as others may see it: of each path the last part, of addresses all."""
+    found: dict[str, Any] = _changed(content, Path(), lambda path, *_: path if "://" in path else Path(path).name)
+    return found
+
+
 def read_request(paths: RunPaths) -> dict[str, Any]:
     """Return the request in run.json. Raises OSError; ValueError for what is no JSON object."""
     content = json.loads(paths.run_json.read_text(encoding="utf-8"))

@@ -11,6 +11,7 @@ from typing import Any
 
 from crowdperf.kit.whole_file import read_object
 from crowdperf.logs.round_tables import files_beside_score
+from crowdperf.logs.run_requests import named_request
 from crowdperf.logs.tree import SubmissionTree, TreeLayout
 from crowdperf.rules.names import Mode
 from crowdperf.submission import program, readme_texts
@@ -119,8 +120,11 @@ def _sources(material: Material) -> Iterator[Piece]:
             (one["recipes"] for one in environments if isinstance(one.get("recipes"), list)), []
         )
         chain = program.chain(material.program, mine, recipes)
-        requests = {f"{run.place.scenario}/{run.mode.value}": program.request_of(run) for run in mine}
-        requests = {name: content for name, content in requests.items() if content}
+        requests = {
+            f"{run.place.scenario}/{run.mode.value}": named_request(content)
+            for run in mine
+            if (content := read_object(run.paths.run_json))
+        }
         commands = [repeat_command(run) for run in mine]
         versions = {name: text for run in mine for name, text in (run.result.get("versions") or {}).items()}
         readme = readme_texts.source_readme(model, commands, chain, (bool(recipes), bool(requests)), versions)

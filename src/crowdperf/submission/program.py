@@ -28,8 +28,6 @@ _LARGEST_BYTES = 1_000_000
 LEFT_OUT = ("privacy.py", "secret_shapes.py")
 """Modules that the harness does not use: they look for secrets, and hold examples of them."""
 
-_PATH_KEYS = ("model_path", "model_info_path", "dataset_path", "preprocessed_path", "output_dir", "user_conf")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
@@ -111,12 +109,3 @@ def _files_below(folder: Path, place: Path) -> Iterator[tuple[Path, Path]]:
         is_text = source.suffix in _SUFFIXES and source.is_file() and not source.is_symlink()
         if is_text and not is_hidden and source.name not in LEFT_OUT and source.stat().st_size <= _LARGEST_BYTES:
             yield place / inner, source
-
-
-def request_of(run: FoundRun) -> Mapping[str, Any]:
-    """Return the run.json of a run with the last part of each path; empty where the run has none."""
-    content = dict(read_object(run.folder / "run.json") or {})
-    for key in _PATH_KEYS:
-        if content.get(key):
-            content[key] = Path(str(content[key])).name
-    return content
