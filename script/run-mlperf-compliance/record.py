@@ -28,8 +28,8 @@ class Record:
     progress: str
     inputs: Mapping[str, Any]
     digests: Mapping[str, str]
-    passed: bool = False
-    notes: tuple[str, ...] = ()
+    passed: bool
+    notes: tuple[str, ...]
 
     def is_for(self, inputs: Mapping[str, Any], digests: Mapping[str, str]) -> bool:
         """Whether the test was made with these inputs beside these runs."""

@@ -112,6 +112,22 @@ def described(**env: str) -> dict[str, str]:
     return found
 
 
+def test_a_trace_is_synthetic_input_whose_answers_are_as_long_as_it_says(tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+    rows = [{"timestamp": at, "input_length": 6, "output_length": length} for at, length in ((0, 9), (500, 30))]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    env = {"CM_MLPERF_OWN_TRACE_PATH": str(path), "CM_MLPERF_OWN_SEED": "7"}
+    values = described(**env)
+    asked = json.loads(values["CM_OWN_PROMPTS_REQUEST"])
+    assert (asked["is_synthetic"], asked["has_fixed_length"], asked["max_tokens"]) == (True, True, 30)
+    assert (asked["trace"]["requests"], asked["limits"], values["CM_OWN_PROMPTS_FILE"]) == (2, None, str(path))
+    path.write_text(path.read_text().replace("500", "600"))
+    assert described(**env)["CM_OWN_PROMPTS_IDENTITY"] != values["CM_OWN_PROMPTS_IDENTITY"]
+    for name in ("PROMPTS_PATH", "INPUT_TOKENS", "OUTPUT_TOKENS"):
+        with pytest.raises(DataError, match="cannot be combined: a trace has its own lengths"):
+            described(**env, **{f"CM_MLPERF_OWN_{name}": "8"})
+
+
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [

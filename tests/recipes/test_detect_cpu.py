@@ -156,6 +156,7 @@ def test_the_values_of_a_mac_are_read_from_sysctl() -> None:
         (512, 1000, "512"),
         (300 * 1024**3, 1024, "300G"),
         (1024**4, 1024, "1.0T"),
+        (7 * 1000**6, 1000, "7000P"),
     ],
 )
 def test_sizes_are_written_as_free_and_df_write_them(size: int, step: int, text: str) -> None:

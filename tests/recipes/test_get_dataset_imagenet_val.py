@@ -184,6 +184,10 @@ def test_archives_with_other_contents_are_refused(tmp_path):
     unpacked = archives(tmp_path / "unpacked", 7)
     with pytest.raises(assemble.AssemblyError, match=r"contain 7 images and 1 val\.txt; wanted: 8 and 1"):
         assemble.assemble(unpacked, tmp_path / "imagenet", 8)
+    (unpacked / "images" / "val.txt").touch()
+    with pytest.raises(assemble.AssemblyError, match=r"contain 7 images and 2 val\.txt; wanted: 7 and 1"):
+        assemble.assemble(unpacked, tmp_path / "imagenet", 7)
+    (unpacked / "images" / "val.txt").unlink()
     (unpacked / "labels" / "val.txt").write_text("ILSVRC2012_val_00000001.JPEG 1\n", encoding="utf-8")
     with pytest.raises(assemble.AssemblyError, match="no label for 6 of the images"):
         assemble.assemble(unpacked, tmp_path / "imagenet", 7)

@@ -96,10 +96,11 @@ def test_what_is_fetched_follows_from_the_content_asked_for(monkeypatch: pytest.
     (tmp_path / "entry").mkdir()
     monkeypatch.chdir(tmp_path / "entry")
     fetch = program("get-ml-model-mlperf-text", "fetch")
-    for more in ((), ("--without_weights",)):
+    for more in ((), ("--revision=be673f32", "--without_weights")):
         monkeypatch.setattr(sys, "argv", ["fetch.py", "--repository=a/b", *more])
         assert fetch.main() == 0
     whole, tokenizer = asked
+    assert (whole["revision"], tokenizer["revision"]) == (None, "be673f32")
     assert "*.safetensors" in whole["allow_patterns"] and whole["ignore_patterns"] == ["*/*"]
     assert "*.safetensors" not in tokenizer["allow_patterns"] and "*.json" in tokenizer["allow_patterns"]
     assert "*.index.json" in tokenizer["ignore_patterns"]

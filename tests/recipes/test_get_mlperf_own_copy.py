@@ -250,6 +250,13 @@ def test_a_damaged_model_json_is_an_error_that_says_what_is_wrong_with_it(inside
 # --- the recipe ---
 
 
+def test_a_copy_that_is_used_is_named_once_in_each_process(capsys):
+    own_copy = load_recipe("get-mlperf-own-copy")
+    for text in ("digits: your own copy", "", "digits: your own copy"):
+        own_copy.say(text)
+    assert capsys.readouterr().err == "digits: your own copy\n"
+
+
 def test_the_hook_gives_the_identity_of_the_first_given_copy(hook_input, tmp_path):
     copy = write(tmp_path / "copy", a="1")
     env = {"CM_TMP_CURRENT_SCRIPT_PATH": str(FOLDER), "CM_MLPERF_DATA_GIVEN_KEYS": "A,B", "B": str(copy)}

@@ -98,6 +98,13 @@ def test_a_minimum_is_an_error_with_a_plan(tmp_path: Path, hook_input: Any, env:
         assert "cm run script --tags=get,nvidia,driver --min=535.161.09" in answer["error"], "the hint asks for less"
 
 
+def test_the_branch_that_is_asked_for_is_planned_whatever_the_minimum(tmp_path: Path, hook_input: Any) -> None:
+    wanted = {"CM_NVIDIA_DRIVER_MIN_VERSION": "550"}
+    for more, branch in (({}, "550"), ({"CM_NVIDIA_DRIVER_BRANCH": "570"}, "570")):
+        answer, _ = run(hook_input, t4(tmp_path / branch), **wanted, **more)
+        assert answer["return"] == 1 and f"install -y nvidia-driver-{branch}" in answer["error"]
+
+
 @pytest.mark.parametrize(
     ("expected", "is_noted"),
     [("535", False), ("535.161.08", False), ("cuda_12.4.0_550.54.14_linux.run", True), ("535.54.03", True)],

@@ -431,6 +431,8 @@ def test_apptainer_gets_variables_in_its_environment_and_the_user_stays_the_call
     }
     _, _, plan = planned(tmp_path, hook_input, engines=[engine("apptainer", "singularity")], **inputs)
     assert "passwd" not in plan["file"]
+    _, _, environment = plan["file"].partition("%environment\n")
+    assert re.search(r'^    export PATH=.*:"\$PATH"$', environment, re.MULTILINE) and "export HOME" not in plan["file"]
     assert plan["file"].startswith(f"Bootstrap: docker\nFrom: docker.io/library/python@{bases.PYTHON}\n"), "no tag"
     sif = "/home/bench/CM/containers/t.sif"
     assert plan["commands"][0] == ["singularity", "build", "--force", sif, "Dockerfile"]

@@ -122,6 +122,17 @@ def test_a_declaration_is_used_and_its_faults_are_named(tmp_path: Path) -> None:
     assert answer["return"] == 1 and 'organization: found "../up"; allowed: the name of a folder' in answer["error"]
 
 
+@pytest.mark.parametrize("errors", [(0, 0), (1, 0), (0, 1)])
+def test_a_tree_is_accepted_where_neither_checker_refuses_it(
+    errors: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recipe.commands, "check_both", lambda *_: recipe.commands.Checked(*errors, ("said",)))
+    i: dict[str, Any] = {"env": {"CM_MLPERF_ENDPOINTS_CHECKER_BIN_WITH_PATH": "checker"}, "state": {}}
+    answer = recipe.check(i, None)
+    assert answer["return"] == int(any(errors)) and i["state"]["mlperf_curve_check"]["official_errors"] == errors[1]
+    assert errors == (0, 0) or f"{errors[1]} errors of the official checker, {errors[0]} of" in answer["error"]
+
+
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[TemporaryHome]:
     found = TemporaryHome(tmp_path)

@@ -216,7 +216,10 @@ def test_a_search_is_announced_as_one_without_a_duration():
         "2 searches for a target:", "  1. digits onnxruntime cpu Offline", "  2. digits onnxruntime cpu Server"
     ]  # fmt: skip
     assert remaining.left_text(specs, []) == ""
-    assert remaining.took_text([remaining.Took(specs[0], 48.0)], 4.0, 48.0) == "1 search took 48 s"
+    search = remaining.Took(specs[0], 48.0)
+    assert remaining.took_text([search], 4.0, 48.0) == "1 search took 48 s"
+    run = remaining.Took(matrix.matrix(config(CM_MLPERF_LOADGEN_SCENARIO="Offline"))[0], 700.0)
+    assert remaining.took_text([search, run], 604.0, 748.0).startswith("2 runs took 12 min, 10 min of it measuring (")
 
 
 @pytest.mark.parametrize(

@@ -156,6 +156,8 @@ def test_inferentia_runs_both_benchmarks_through_triton_without_a_step_for_engin
         planned(tmp_path, "run_inferentia_harness", RUN_ARGS="--benchmarks=retinanet", SIMULATE="neuron")
     (build,) = planned(tmp_path, "build_inferentia", SIMULATE="neuron").calls
     assert build.tags == "get,triton,server,_neuron-simulated"
+    with pytest.raises(request.MakeError, match=r"no AWS Neuron device"):
+        planned(tmp_path, "build_inferentia")
     with pytest.raises(request.MakeError, match="no AWS Neuron device"):
         planned(tmp_path, "prebuild", USE_INFERENTIA="1")
     text = planned(tmp_path, "plan", TARGET="run_inferentia_harness", RUN_ARGS=args, MACHINE="inf1-2xlarge")

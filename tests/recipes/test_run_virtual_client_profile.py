@@ -407,6 +407,7 @@ def test_timeouts_are_read_as_upstream_reads_them(text, rounds, seconds, after):
 def test_a_run_with_stand_ins_has_thirty_mlperf_rows_and_one_of_each_step_all_labelled(inside, call):
     answer = call(log_dir="L", system="Demo", **CPU)
     assert answer["return"] == 0, answer
+    assert "goes on" not in answer["text"]
     assert [request["model"] for request in answer["calls"]] == ["bert-99", "3d-unet-99"]
     assert answer["calls"][0]["execution_mode"] == "test"
     rows = rows_of(inside / "L")
@@ -682,6 +683,7 @@ def test_the_gpus_of_a_run_become_the_monitors_metrics(inside, call):
             "rows": [[0, 50, 1048576, None], [1, 100, 2097152, None]]}  # fmt: skip
     assert [(m.name, m.value) for m in gpu_metrics(load)] == [("utilization.gpu [%]", 75.0), ("memory.used [MiB]", 2.0)]
     assert gpu_metrics({}) == ()
+    assert [m.name for m in gpu_metrics({**load, "columns": load["columns"][:2]})] == ["utilization.gpu [%]"]
     cm = Cm()
     leave = cm.leave
 
