@@ -22,7 +22,7 @@ from crowdperf.logs.run_requests import portable_request, read_request
 from crowdperf.machine import neuron, nvidia, selection
 from crowdperf.rules.app_names import app_names
 from crowdperf.rules.backends import STAND_IN_BACKENDS, misfit
-from crowdperf.rules.names import parse_mode, parse_scenario
+from crowdperf.rules.names import RequestError, parse_mode, parse_scenario
 from crowdperf.rules.prompt_settings import DEFAULT_KEY_VARIABLE, KEY_VARIABLE
 
 from . import run_request, several
@@ -46,7 +46,7 @@ def result_environment(result: dict, paths: RunPaths) -> dict[str, str]:
 
 
 def compare_with_reference(request: dict, reference: str, folder: Path) -> None:
-    """Raises run_request.RequestError when a compliance test is not requested as the run was that it is for."""
+    """Raises RequestError when a compliance test is not requested as the run was that it is for."""
     if not reference:
         return
     path = RunPaths(folder / expanded(reference)).run_json
@@ -54,13 +54,13 @@ def compare_with_reference(request: dict, reference: str, folder: Path) -> None:
         content = read_request(RunPaths(path.parent))
         run_request.require_common(request, content, lambda text: bool(text) and Path(text).exists())
     except (OSError, ValueError, AttributeError) as error:
-        raise run_request.RequestError([f"{path} is not a run to compare with: {error}"]) from error
+        raise RequestError([f"{path} is not a run to compare with: {error}"]) from error
 
 
 HINT = "hint: cm help script app-mlperf-inference lists the inputs and their values"
 
 
-def refused(error: run_request.RequestError) -> dict:
+def refused(error: RequestError) -> dict:
     """CM's answer to a request that cannot be."""
     return failure(error, HINT, error.code)
 
@@ -77,26 +77,26 @@ RECORDED_KEY = "CM_RECORDED_MACHINE"
 
 
 def require_device(env: dict, folder: Path) -> None:
-    """Raises run_request.RequestError where the backend cannot do what is asked for, or its device is not there.
+    """Raises RequestError where the backend cannot do what is asked for, or its device is not there.
 
     A plan may be made for a recorded machine.
     """
     keys = (run_request.BACKEND_KEY, run_request.MODEL_KEY, run_request.DEVICE_KEY)
     if why := misfit(*(str(env.get(key) or "") for key in keys)):
-        raise run_request.RequestError([why])
+        raise RequestError([why])
     device = env.get(run_request.DEVICE_KEY)
     if device == "cpu" or env.get(run_request.BACKEND_KEY) in STAND_IN_BACKENDS:
         return
     try:
         machine = selection.choose(str(env.get(RECORDED_KEY) or ""), folder).machine
     except selection.MachineError as error:
-        raise run_request.RequestError([f"--machine: {error}"]) from error
+        raise RequestError([f"--machine: {error}"]) from error
     if device == "inferentia":
         if why := neuron.missing(machine):
-            raise run_request.RequestError([f"{why}. --simulate=neuron tests the path on the CPU"], 16)
+            raise RequestError([f"{why}. --simulate=neuron tests the path on the CPU"], 16)
     elif why := nvidia.missing_gpu(machine):
         words = "--device=cpu runs without one. cm plan script --machine=NAME plans for a recorded machine"
-        raise run_request.RequestError([f"--device=cuda: {why}. {words}"])
+        raise RequestError([f"--device=cuda: {why}. {words}"])
 
 
 def plan(i):
@@ -113,7 +113,7 @@ def plan(i):
         if not several.is_several(values):
             run_request.check_request(asked, app_names(i["meta"]))
         call = several.inputs_for_all(env, values, i["input"], i["meta"]["input_mapping"])
-    except run_request.RequestError as error:
+    except RequestError as error:
         return refused(error)
     if call is None and i.get("is_before_run") and (problem := server_problem(asked)):
         return problem
@@ -143,7 +143,7 @@ def preprocess(i):
     known = app_names(i["meta"])
     try:
         if env.get(RECORDED_KEY):
-            raise run_request.RequestError(["--machine: a recorded machine works only with cm plan script"])
+            raise RequestError(["--machine: a recorded machine works only with cm plan script"])
         env.update(run_request.stand_in(env, values["simulate"]))
         require_device(env, folder)
         asked = run_request.Asked.of(env, values, folder)
@@ -156,7 +156,7 @@ def preprocess(i):
             asked = replace(asked, prompts=replace(asked.prompts, **{KEY_VARIABLE: DEFAULT_KEY_VARIABLE}))
         request = run_request.build_request(asked, env, known)
         compare_with_reference(request, values["compliance_reference"] or "", folder)
-    except run_request.RequestError as error:
+    except RequestError as error:
         return refused(error)
     if request["output_dir"] is None:
         session = default_session(request, folder, datetime.now(timezone.utc))

@@ -18,7 +18,7 @@ from crowdperf.kit.user_paths import expanded, unusual_path
 from crowdperf.rules.app_names import PRECISION_ALIASES, AppNames
 from crowdperf.rules.backends import BACKENDS, simulated
 from crowdperf.rules.benchmarks import RECORDS, model_of
-from crowdperf.rules.names import TARGETS, unknown_text, with_problems
+from crowdperf.rules.names import TARGETS, RequestError, unknown_text
 from crowdperf.rules.prompt_settings import SERVER_KEY, TIMEOUT, PromptSettings, chat_problem
 from crowdperf.rules.rounds import scenarios_of
 from crowdperf.rules.run_settings import EFFICIENCY, NUMBERS, SERVING, as_json, gpus_problem
@@ -39,15 +39,6 @@ SERVER_FILE_KEY = "CM_TRITON_SERVER_FILE"
 OWN_PATHS = ("dataset_path", "model_path")
 OWN_TARGETS = {scenario.value: (name, own) for scenario, (name, own, _) in TARGETS.items()}
 """Of each scenario: the target it has, and the input that sets it for this scenario alone."""
-
-
-class RequestError(Exception):
-    """The call asks for a run that cannot be; `problems` holds one text for each wrong value. code: CM's answer."""
-
-    def __init__(self, problems: list[str], code: int = 1) -> None:
-        super().__init__(with_problems("cannot run this request", problems))
-        self.problems = tuple(problems)
-        self.code = code
 
 
 def stand_in(env: Mapping[str, Any], simulate: str | None) -> dict[str, str]:

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from crowdperf.call.recipe_calls import passed_on_inputs
+from crowdperf.rules.names import RequestError
 
-from .run_request import RequestError, the_one
+from .run_request import the_one
 
 TAGS = "run,mlperf,inference"
 ALL = "all"

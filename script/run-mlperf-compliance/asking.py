@@ -12,7 +12,7 @@ from typing import Any
 from crowdperf.call.recipe_calls import threads_in_all
 from crowdperf.rules.benchmarks import BENCHMARKS, RECORDS, model_of
 from crowdperf.rules.compliance import CHECKED_DIVISIONS, TESTS, tests_needed
-from crowdperf.rules.names import UnknownName, unknown_text, with_problems
+from crowdperf.rules.names import RequestError, UnknownName, unknown_text
 from crowdperf.rules.prompt_settings import AccessSettings
 from crowdperf.rules.rounds import ROUNDS, rounds_of
 from crowdperf.rules.run_settings import NUMBERS, SERVING, as_inputs
@@ -23,13 +23,12 @@ TOKEN_TESTS = ("TEST06", "TEST09")
 USUAL_SOURCE = "real"
 
 
-class WrongCall(Exception):
-    """The call asks for something that cannot be; `problems` holds one text for each. changed: inputs that would do,
-    an empty one is left out."""
+class WrongCall(RequestError):
+    """The call asks for something that cannot be. changed: inputs that would do, an empty one is left out."""
 
     def __init__(self, problems: list[str], changed: Mapping[str, str] | None = None) -> None:
-        super().__init__(with_problems("cannot make the compliance tests", problems))
-        self.problems, self.changed = tuple(problems), dict(changed or {})
+        super().__init__(problems, title="cannot make the compliance tests")
+        self.changed = dict(changed or {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,9 +18,10 @@ from crowdperf.kit.user_paths import users_folder
 from crowdperf.machine import nvidia, selection
 from crowdperf.machine.probe import Machine
 from crowdperf.rules.app_names import APP_RECIPE, app_names, recipe_meta
+from crowdperf.rules.names import RequestError
 
 from . import known, steps
-from .request import Request, RequestError, read
+from .request import Request, read
 
 HINT = "hint: cm help script run-mlperf-inference-app lists the inputs and their values"
 NOT_REPEATED = ("readme", "rerun", "clean", "scenario", "mode", "find_performance", "submission_dir")

@@ -14,7 +14,7 @@ from crowdperf.kit.user_paths import expanded
 from crowdperf.rules.app_names import PRECISION_ALIASES, default_run_config
 from crowdperf.rules.backends import default_backend, simulated
 from crowdperf.rules.benchmarks import BENCHMARKS
-from crowdperf.rules.names import ExecutionMode, Mode, Scenario, UnknownName, parse_modes, with_problems
+from crowdperf.rules.names import ExecutionMode, Mode, RequestError, Scenario, UnknownName, parse_modes
 from crowdperf.rules.prompt_settings import PROMPT_INPUTS, URL
 from crowdperf.rules.rounds import ROUNDS, rounds_of, rules_in, scenarios_of
 from crowdperf.rules.run_settings import BY_INPUT, PATHS, TARGET_INPUTS
@@ -28,14 +28,6 @@ SUBMISSION_INPUTS = (
 )  # fmt: skip
 """Inputs that go to the recipe of the submission tree as they are."""
 DEVICE_NAMES = {"gpu": "cuda"}
-
-
-class RequestError(Exception):
-    """The inputs ask for something that cannot be done; `problems` holds one text for each."""
-
-    def __init__(self, problems: list[str]) -> None:
-        super().__init__(with_problems("cannot run this request", problems))
-        self.problems = tuple(problems)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

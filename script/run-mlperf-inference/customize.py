@@ -21,6 +21,7 @@ from crowdperf.kit.file_locks import file_lock
 from crowdperf.kit.user_paths import users_folder
 from crowdperf.logs.layout import ResultsPaths, make_run_id
 from crowdperf.rules.app_names import APP_RECIPE, app_names, recipe_meta
+from crowdperf.rules.names import RequestError
 from crowdperf.rules.run_settings import PATHS
 
 from . import basis, loads, matrix
@@ -50,7 +51,7 @@ def new_paths(config: matrix.Config) -> ResultsPaths:
 
 
 def read_config(i) -> matrix.Config:
-    """What the call asks for. Raises matrix.ConfigError."""
+    """What the call asks for. Raises RequestError."""
     env = i["env"]
     recipes_folder = Path(env["CM_TMP_CURRENT_SCRIPT_PATH"]).parent
     known = app_names(recipe_meta(recipes_folder, APP_RECIPE))
@@ -58,12 +59,12 @@ def read_config(i) -> matrix.Config:
     missing = () if "machine" in config.options else NEEDED_PATHS
     if problems := [f"--{name}: {path} does not exist" for name in missing
                     if (path := config.options.get(name)) and not Path(path).exists()]:  # fmt: skip
-        raise matrix.ConfigError(problems)
+        raise RequestError(problems)
     if command := config.options.get("power_command"):
         try:
             power_words(command, users_folder(env))
         except ValueError as error:
-            raise matrix.ConfigError([f"--power_command: {error}"]) from error
+            raise RequestError([f"--power_command: {error}"]) from error
     return config
 
 
@@ -81,7 +82,7 @@ def former_folder(config: matrix.Config, inputs: dict) -> tuple[dict | None, Res
 
 
 def require_baseline(i, specs: tuple[matrix.RunSpec, ...]) -> None:
-    """Refuses a baseline, a limit or a report that cannot be used, before anything runs. Raises matrix.ConfigError."""
+    """Refuses a baseline, a limit or a report that cannot be used, before anything runs. Raises RequestError."""
     values = i["values"]
     if not values["baseline_with"] and values["baseline"] is None:
         return
@@ -127,7 +128,7 @@ def plan(i):
 
             file = sessionfile.SessionFile(paths, surroundings(i, config), settings)
             specs = resume.choose(file.candidates(specs), resume.rule_of(config)).make
-    except (matrix.ConfigError, basis.FolderInUse) as error:
+    except (RequestError, basis.FolderInUse) as error:
         return failure(error, HINT)
     planned = paths or ResultsPaths(config.results_folder, PLANNED_RUN_ID)
     if i["values"]["baseline_with"]:
@@ -146,11 +147,11 @@ def preprocess(i):
     try:
         config = read_config(i)
         if "machine" in config.options:
-            raise matrix.ConfigError(["--machine: a recorded machine works only with cm plan script"])
+            raise RequestError(["--machine: a recorded machine works only with cm plan script"])
         if (conf := config.options.get("user_conf")) and not Path(conf).is_file():  # in a plan, a run may yet write it
-            raise matrix.ConfigError([f"--user_conf: {conf} is not a file"])
+            raise RequestError([f"--user_conf: {conf} is not a file"])
         require_baseline(i, matrix.matrix(config))
-    except matrix.ConfigError as error:
+    except RequestError as error:
         return failure(error, HINT)
     if loads.several(i["values"]) is not None:
         return with_verdict(i, *sweep(i, config))

@@ -15,7 +15,7 @@ from crowdperf.kit.user_paths import unusual_path
 from crowdperf.rules.app_names import PRECISION_ALIASES, AppNames
 from crowdperf.rules.backends import BACKENDS, default_backend, default_precision, misfit, simulated
 from crowdperf.rules.benchmarks import RECORDS, model_of, record_of
-from crowdperf.rules.names import TARGETS, ExecutionMode, Mode, Scenario, counted
+from crowdperf.rules.names import TARGETS, ExecutionMode, Mode, RequestError, Scenario, counted
 from crowdperf.rules.prompt_settings import PROMPT_INPUTS, URL, PromptSettings
 from crowdperf.rules.query_counts import LONGEST_TEST_S, fewest_queries
 from crowdperf.rules.record import OwnModel
@@ -34,7 +34,6 @@ from crowdperf.rules.run_settings import (
 from . import loads
 from .reading import (
     ALL,
-    ConfigError,
     Problems,
     folder_name,
     modes_of,
@@ -344,7 +343,7 @@ def _modes(values: Any, model: str, problems: Problems, *, is_finding: bool) -> 
 def parse_config(values: Any, known: AppNames) -> Config:
     """The checked call. values: the typed inputs of a hook.
 
-    Raises ConfigError with every problem.
+    Raises RequestError with every problem.
     """
     problems, prompts = Problems(), PromptSettings.of(values)
     model = _model_of(values, known, problems)
@@ -387,7 +386,7 @@ def parse_config(values: Any, known: AppNames) -> Config:
     )
     of_own = [] if own is None else misfits(own, config.backend, config.precision)
     if found := problems or of_own or _misfits(config, prompts, known):
-        raise ConfigError(found)
+        raise RequestError(found)
     return config
 
 

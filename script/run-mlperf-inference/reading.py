@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from crowdperf.rules.app_names import AppNames
-from crowdperf.rules.names import Mode, Scenario, UnknownName, parse_modes, parse_scenario, with_problems
+from crowdperf.rules.names import Mode, Scenario, UnknownName, parse_modes, parse_scenario
 
 ALL = "all"
 QUERY = "run,mlperf,inference"
@@ -13,14 +13,6 @@ FOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 LONGEST_NAME = 200
 """File systems allow 255 bytes. Names next to the folder are longer, such as `NAME-baseline`."""
 SEVERAL_BENCHMARKS = "cm run script --tags=run,mlperf,make --target=run --run_args=--benchmarks="
-
-
-class ConfigError(Exception):
-    """The inputs ask for something that cannot be run; `problems` holds one text for each wrong input."""
-
-    def __init__(self, problems: list[str]) -> None:
-        super().__init__(with_problems("cannot run this request", problems))
-        self.problems = tuple(problems)
 
 
 class Problems(list[str]):

@@ -25,9 +25,10 @@ from crowdperf.kit.path_redaction import HOME, RESULT, KnownFolders, honest
 from crowdperf.kit.terminal import aligned
 from crowdperf.kit.user_paths import home_folder
 from crowdperf.kit.whole_file import read_object, write_json, write_whole
+from crowdperf.rules.names import RequestError
 
 from .loads import searched
-from .matrix import ConfigError, RunSpec
+from .matrix import RunSpec
 from .outcome import repeat_command
 from .reading import QUERY
 
@@ -46,7 +47,7 @@ def record_name(spec: RunSpec) -> str:
 
 
 def require_baseline(values: Mapping[str, Any], specs: tuple[RunSpec, ...]) -> None:
-    """Refuses a baseline that cannot be used, before anything runs. Raises ConfigError."""
+    """Refuses a baseline that cannot be used, before anything runs. Raises RequestError."""
     folder = values["baseline"]
     from recipe_engine.provenance.record import find_results  # only a hook's process has the engine
     from recipe_engine.provenance.slowdown import without_digest
@@ -55,15 +56,15 @@ def require_baseline(values: Mapping[str, Any], specs: tuple[RunSpec, ...]) -> N
     try:
         names = {without_digest(one.name): one.name for one in find_results(folder)}
     except RecipeError as error:
-        raise ConfigError([f"--baseline: {error.message}"]) from error
+        raise RequestError([f"--baseline: {error.message}"]) from error
     wanted = {record_name(spec) for spec in specs}
     if not names.keys() & wanted:
         found = f"found {', '.join(sorted(names.values()))}, this run has {', '.join(sorted(wanted))}"
-        raise ConfigError([f"--baseline: {folder} has no result of the same name: {found}"])
+        raise RequestError([f"--baseline: {folder} has no result of the same name: {found}"])
 
 
 def require_verdict(values: Mapping[str, Any]) -> None:
-    """Refuses a limit, or a file for the verdicts, that cannot be used, before anything runs. Raises ConfigError."""
+    """Refuses a limit, or a file for the verdicts, that cannot be used, before anything runs. Raises RequestError."""
     from recipe_engine.provenance.compare import parse_tolerance  # only a hook's process has the engine
     from recipe_engine.provenance.diff import report_problems
     from recipe_engine.rules.errors import RecipeError
@@ -74,11 +75,11 @@ def require_verdict(values: Mapping[str, Any]) -> None:
     except RecipeError as error:
         problems.insert(0, error.message)
     if problems:
-        raise ConfigError(problems)
+        raise RequestError(problems)
 
 
 def other_inputs(values: Mapping[str, Any], mapping: Mapping[str, str]) -> dict[str, str]:
-    """The inputs of `--baseline_with`. Raises ConfigError for some that cannot be used."""
+    """The inputs of `--baseline_with`. Raises RequestError for some that cannot be used."""
     from recipe_engine.provenance.slowdown import MIN_REPEATS  # only a hook's process has the engine
 
     given = dict(one.partition("=")[::2] for one in values["baseline_with"])
@@ -93,7 +94,7 @@ def other_inputs(values: Mapping[str, Any], mapping: Mapping[str, str]) -> dict[
     if len(values["concurrency"] or ()) > 1 or len(values["rate"] or ()) > 1 or searched(values):
         problems.append("is for runs at one load: give a single --concurrency or --rate, and no --find")
     if problems:
-        raise ConfigError([f"--baseline_with: {one}" for one in problems])
+        raise RequestError([f"--baseline_with: {one}" for one in problems])
     return given
 
 

@@ -37,7 +37,7 @@ def config(**changes: str) -> Any:
 
 
 def problems(**changes: str) -> tuple[str, ...]:
-    with pytest.raises(matrix.ConfigError) as caught:
+    with pytest.raises(matrix.RequestError) as caught:
         config(**changes)
     return caught.value.problems
 

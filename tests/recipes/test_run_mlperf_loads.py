@@ -44,7 +44,7 @@ def test_more_requests_at_once_than_files_may_be_open_are_refused_before_anythin
     inputs: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections.resource, "getrlimit", lambda which: (100, 1024))
-    with pytest.raises(recipe.matrix.ConfigError) as caught:
+    with pytest.raises(recipe.RequestError) as caught:
         config_of(**inputs)
     words = "found 897; allowed: at most 896 connections at once, as the limit of open files is 1024 here. Raise it: "
     assert caught.value.problems == (f"--{next(iter(inputs))}: {words}ulimit -n 1025",)

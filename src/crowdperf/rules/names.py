@@ -180,6 +180,14 @@ def with_problems(title: str, problems: Sequence[str]) -> str:
     return f"{title}:" + "".join(before + text for text in problems)
 
 
+class RequestError(Exception):
+    """A call asks for something that cannot be. problems: one text for each. code: of the process, above 0."""
+
+    def __init__(self, problems: Sequence[str], code: int = 1, title: str = "cannot run this request") -> None:
+        super().__init__(with_problems(title, problems))
+        self.problems, self.code = tuple(problems), code
+
+
 def unknown_text(kind: str, found: str, known: Sequence[str]) -> str:
     """Return what is said of a text that names no member of a closed set: the nearest name first, then all.
 
