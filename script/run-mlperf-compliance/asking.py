@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdperf.call.recipe_calls import threads_in_all
+from crowdperf.rules.app_names import run_tags
 from crowdperf.rules.benchmarks import BENCHMARKS, RECORDS, model_of
 from crowdperf.rules.compliance import CHECKED_DIVISIONS, TESTS, tests_needed
 from crowdperf.rules.names import RequestError, UnknownName, unknown_text
@@ -20,7 +21,6 @@ from crowdperf.rules.run_settings import NUMBERS, SERVING, as_inputs
 ALL = "all"
 TOKEN_TESTS = ("TEST06", "TEST09")
 """Tests that read numbers of tokens from LoadGen's log."""
-USUAL_SOURCE = "real"
 
 
 class WrongCall(RequestError):
@@ -170,10 +170,6 @@ def _shape(run: MeasuredRun) -> dict[str, Any]:
 def app_inputs(run: MeasuredRun, test: str, source: str) -> dict[str, Any]:
     """Return the inputs of app-mlperf-inference for the run of a test."""
     request = run.request
-    precision = [] if request["precision"] == "fp32" else [request["precision"]]
-    chosen = [] if source == USUAL_SOURCE else [source]
-    names = (request["model"], request["backend"], request["device"], *precision, *chosen)
-    variations = [f"_{name}" for name in (*names, request["scenario"].lower(), "performance")]
     given = {
         "execution_mode": request["execution_mode"],
         "compliance_test": test,
@@ -187,9 +183,8 @@ def app_inputs(run: MeasuredRun, test: str, source: str) -> dict[str, Any]:
         "target_latency_ms": _resolved(run.result, "target_latency_ms"),
         "user_conf": request["user_conf"],
     }
-    tags = ",".join(["app", "mlperf", "inference", *variations])
     inputs = {name: str(value) for name, value in sorted(given.items()) if value is not None}
-    return {**run.passed_on, "tags": tags, **inputs}
+    return {**run.passed_on, "tags": run_tags({**request, "mode": "performance"}, source), **inputs}
 
 
 OWN_SAMPLES = ("TEST07",)

@@ -72,7 +72,7 @@ def steps_of(call: asking.Call, runs: Sequence[asking.MeasuredRun], passed_on: M
 def _step(call: asking.Call, run: asking.MeasuredRun, test: str, passed_on: Mapping[str, Any]) -> Step:
     folder = run.scenario_folder / test
     measured = RunPaths(folder / "performance" / "run_1")
-    inputs = {**asking.app_inputs(run, test, call.source or run.source or asking.USUAL_SOURCE), **passed_on}
+    inputs = {**asking.app_inputs(run, test, call.source or run.source or "real"), **passed_on}
     inputs["output_dir"] = str(measured.folder)
     digests = {"performance": sha256_of(RunPaths(run.scenario_folder / "performance" / "run_1").detail_log)}
     if test in NEEDS_ACCURACY:

@@ -12,7 +12,7 @@ from typing import Any
 from crowdperf.data.errors import DataError
 from crowdperf.data.language_models import LanguageModel, backends_for, chosen_precision, misfits, read_language_model
 from crowdperf.kit.user_paths import unusual_path
-from crowdperf.rules.app_names import PRECISION_ALIASES, AppNames
+from crowdperf.rules.app_names import PRECISION_ALIASES, AppNames, run_tags
 from crowdperf.rules.backends import BACKENDS, default_backend, default_precision, misfit, simulated
 from crowdperf.rules.benchmarks import RECORDS, model_of, record_of
 from crowdperf.rules.names import TARGETS, ExecutionMode, Mode, RequestError, Scenario, counted
@@ -43,7 +43,6 @@ from .reading import (
     with_config_ver,
 )
 
-DEFAULT_PRECISION = "fp32"
 DEFAULT_SOURCE = "real"
 
 
@@ -110,19 +109,7 @@ class RunSpec(Workload):
     @property
     def tags(self) -> str:
         """The query of the recipe app-mlperf-inference with the variations of this run."""
-        is_default = self.precision == DEFAULT_PRECISION == default_precision(self.backend)
-        precision = [] if is_default else [self.precision]
-        source = [] if self.source == DEFAULT_SOURCE else [self.source]
-        names = (
-            self.model,
-            self.backend,
-            self.device,
-            *precision,
-            *source,
-            self.scenario.value.lower(),
-            self.mode.value,
-        )
-        return ",".join(["app", "mlperf", "inference", *("_" + name for name in names)])
+        return run_tags({**self.as_texts(), "scenario": self.scenario.value, "mode": self.mode.value}, self.source)
 
     @property
     def inputs(self) -> dict[str, str]:

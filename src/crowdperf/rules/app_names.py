@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdperf.kit.whole_file import read_yaml
+from crowdperf.rules.backends import default_precision
 
 APP_RECIPE = "app-mlperf-inference"
 PRECISION_ALIASES = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
@@ -59,6 +60,15 @@ def members(meta: Mapping[str, Any], group: str) -> tuple[str, ...]:
     """Return the variations of a group of a recipe, sorted."""
     variations: Mapping[str, Mapping[str, Any]] = meta["variations"]
     return tuple(sorted(name for name, block in variations.items() if block.get("group") == group))
+
+
+def run_tags(run: Mapping[str, Any], source: str) -> str:
+    """Return the query of app-mlperf-inference for a run with these values, as run.json has them. fp32 is left out if
+    it is the backend's default, and the source if it is real."""
+    is_usual = run["precision"] == "fp32" == default_precision(run["backend"])
+    names = [run["model"], run["backend"], run["device"], *([] if is_usual else [run["precision"]])]
+    names += [*([] if source == "real" else [source]), run["scenario"].lower(), run["mode"]]
+    return ",".join(["app", "mlperf", "inference", *(f"_{name}" for name in names)])
 
 
 def default_run_config(source: str, precision: str) -> str:
