@@ -48,7 +48,7 @@ def plan_work(env, path, entry):
         check_given_file(path, wanted)
     facts = {
         "license": LICENSE,
-        "source": wanted.url if path is None else str(path),
+        "source": wanted.url if path is None else path.name,
         "reference": {"F1": wanted.f1},
         "precision": precision,
         "md5": wanted.md5,

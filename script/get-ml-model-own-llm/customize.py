@@ -21,7 +21,7 @@ def postprocess(i):
             name="own_llm",
             framework=model.framework,
             files=files_in(model, folder),
-            source=str(path),
+            source=path.name,
             license="not stated",
             config=model.facts(),
             precision=model.precision,

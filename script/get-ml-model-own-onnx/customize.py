@@ -18,7 +18,7 @@ def postprocess(i):
         name="own_onnx",
         framework="onnx",
         files={"model": file},
-        source=str(file),
+        source=file.name,
         license="not stated",
         beside=tuple(file.parent / name for name in json.loads(env["CM_OWN_NETWORK_BESIDE"])),
         config=json.loads(env["CM_OWN_NETWORK_CONFIG"]),

@@ -3,23 +3,28 @@
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
+import contextlib
 import os
 import shlex
 import shutil
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from crowdperf.call.bundle import SUFFIX, Order, make_bundle
+from crowdperf.call.bundle import SUFFIX, Given, Order, make_bundle
 from crowdperf.call.bundle_program import BundleError
 from crowdperf.call.command import CommandError, words_of_cm
 from crowdperf.data.errors import DataError
+from crowdperf.data.huggingface_folder import CONFIG, read_huggingface
+from crowdperf.data.model_info import MODEL_INFO_FILE
 from crowdperf.data.onnx_graph import read_graph
 
 CACHE_AUTOMATION = "cache,541d6f712a6b464e"
 OWN_KEYS = ("CM_MLPERF_OWN_", "CM_MLPERF_USER_CONF")
 """How the env keys begin of the inputs that name a model, data or settings of the user. Other paths are of this machine
 (a tool), of results, or secret (a key)."""
+INPUTS_OF = {"get-dataset-": "dataset_path", "get-ml-model-": "model_path"}
+"""The inputs by which runs take a copy that the user has, by the beginning of the recipe's name."""
 HINT = "hint: crowdperf bundle --for='run --model=resnet50 --source=tiny' --output=resnet50.pyz"
 
 
@@ -39,17 +44,45 @@ def command_of(text: str) -> list[str]:
     return asked
 
 
-def own_files(given: Mapping[str, Mapping[str, str]]) -> dict[str, list[Path]]:
-    """The user's own files by their inputs, those of an ONNX file with the files of its weights. given: of `cm lock`.
-    Raises DataError."""
+def own_files(given: Mapping[str, Mapping[str, Any]]) -> dict[str, Given]:
+    """The user's own files by their inputs. given: of `cm lock`. Raises DataError."""
     found = {
-        name: [Path(row["path"])]
+        name: Path(row["path"])
         for name, row in given.items()
         if row["env"].startswith(OWN_KEYS) and os.path.exists(row["path"])
     }
-    return {
-        name: [path, *(read_graph(path).beside if path.suffix == ".onnx" else ())] for name, (path,) in found.items()
-    }
+    return {name: Given(path, parts(path)) for name, path in found.items()}
+
+
+def parts(path: Path) -> tuple[Path, ...]:
+    """What is packed of an own file or folder: an ONNX file with the files of its weights, of a Hugging Face folder the
+    files that runs use (it may have other formats of the same weights). Raises DataError."""
+    if path.suffix == ".onnx":
+        return (path, *read_graph(path).beside)
+    if (path / CONFIG).is_file() and not (path / MODEL_INFO_FILE).is_file():
+        with contextlib.suppress(DataError):  # a tokenizer without weights, for a server
+            return read_huggingface(path).files
+    return (path,)
+
+
+def without_own(command: Sequence[str], given: Mapping[str, Mapping[str, Any]], own: Container[str]) -> list[str]:
+    """The words of a command that name none of the own files. Raises BundleError for inputs that are in a file."""
+    if files := [word for word in command if word.startswith("@")]:
+        raise BundleError(f"--for has {files[0]}, a file with inputs\nhint: give them as --NAME=VALUE")
+    names = {one for name, row in given.items() if name in own for one in row["names"]}
+    return [word for word in command if word.lstrip("-").partition("=")[0].replace("-", "_") not in names]
+
+
+def require_inside(entries: Mapping[str, Mapping[str, str]], own: Mapping[str, Given]) -> None:
+    """Raise BundleError for data and models outside the cache that no input of the run names: registered copies."""
+    for row in entries.values():
+        place = Path(row["depends_on"])
+        name = next((name for start, name in INPUTS_OF.items() if row["recipe"].startswith(start)), "")
+        if name and row["depends_on"] and not any(place.is_relative_to(one.path) for one in own.values()):
+            raise BundleError(
+                f"{row['recipe']} uses {place}, which no input of the run names: it is missing in the bundle\n"
+                f"hint: add --{name}={place} to the words of --for"
+            )
 
 
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
@@ -68,9 +101,11 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
             raise BundleError(f"the cache has no {names} of this run yet\nhint: {again}   # then make the bundle")
         repository = Path(__file__).resolve().parents[2]
         cache = Path(access({"action": "show", "automation": CACHE_AUTOMATION})["cache"])
-        own = own_files(locked["given_paths"])
-        order = Order((*command, "--quiet"), locked["lock"], repository, cache, output, own)
-        made = make_bundle(order)
+        given, entries = locked["given_paths"], locked["used_entries"]
+        own = own_files(given)
+        require_inside(entries, own)
+        words = (*without_own(command, given, own), "--quiet")
+        made = make_bundle(Order(words, locked["lock"], repository, cache, output, tuple(entries), own))
     except (BundleError, DataError) as error:
         return {"return": 1, "error": str(error)}
     except (OSError, shutil.Error) as error:
@@ -78,7 +113,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     i["state"]["crowdperf_bundle"] = {"path": str(made.path), "size_bytes": made.size_bytes, "sha256": made.sha256}
     print(
         f"{made.path}: {made.size_bytes / 1e6:.0f} MB, {made.wheels} packages, {made.entries} data sets and models"
-        f"{''.join(f', {paths[0]}' for paths in own.values())}\n"
+        f"{''.join(f', {one.path}' for one in own.values())}\n"
         f"  SHA-256 {made.sha256}\n  on a machine without a network: python3 {made.path.name}"
     )
     return {"return": 0}

@@ -4,6 +4,7 @@ tests/e2e/test_first_result.py."""
 import hashlib
 import json
 import os
+import platform
 import shlex
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from crowdperf.call import bundle, bundle_program
+from crowdperf.call.bundle import Given
 from crowdperf.call.bundle_program import BundleError
 
 RECIPE = "get-numbers,1234567890abcdef"
@@ -53,11 +55,15 @@ def made(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(bundle, "_pip", lambda *words: None)
     monkeypatch.setattr(bundle, "engine_packages", lambda: ["cmind==4.2.0"])
     row = {"size_bytes": len(DATA), "sha256": hashlib.sha256(DATA).hexdigest()}
-    lock = {"things": [{"recipe": RECIPE, "files": {"data.bin": row}}, {"recipe": "install-python-venv,0"}]}
-    (tmp_path / "own.txt").write_text("mine")
-    command = ("run", "script", "--tags=get,numbers", "--list=own.txt", "--quiet")
-    given = {"list": [tmp_path / "own.txt"]}
-    result = bundle.make_bundle(bundle.Order(command, lock, repository, cache, tmp_path / "out" / "it.pyz", given))
+    python = {"recipe": "get-python3,1", "version": platform.python_version()}
+    lock = {"things": [{"recipe": RECIPE, "files": {"data.bin": row}}, {"recipe": "install-python-venv,0"}, python]}
+    own = tmp_path / "own.txt"
+    own.write_text("mine")
+    order = bundle.Order(
+        command=("run", "script", "--tags=get,numbers", "--quiet"), lock=lock, repository=repository, cache=cache,
+        output=tmp_path / "out" / "it.pyz", entries=("aaaa", "bbbb", "made-by-cm"), given={"list": Given(own, (own,))},
+    )  # fmt: skip
+    result = bundle.make_bundle(order)
     assert (result.wheels, result.entries) == (0, 1)
     assert result.sha256 == hashlib.sha256(result.path.read_bytes()).hexdigest()
     assert os.listdir(result.path.parent) == ["it.pyz"], "nothing is left beside it"
@@ -164,7 +170,7 @@ def test_packages_that_pip_cannot_fetch_are_an_error(tmp_path: Path, monkeypatch
         bundle.fetch_wheels([{"numpy": "==2.0"}], tmp_path / "wheels")
 
 
-HERE = {"system": "Linux", "machine": "x86_64", "python": "CPython 3.11"}
+HERE = {"system": "Linux", "machine": "x86_64", "python": "CPython 3.11", "python_version": "3.11.7"}
 WHEEL = "wheels/numpy-2.4.6-cp311-cp311-manylinux_2_27_x86_64.manylinux_2_28_x86_64.whl"
 
 
@@ -180,6 +186,11 @@ WHEEL = "wheels/numpy-2.4.6-cp311-cp311-manylinux_2_27_x86_64.manylinux_2_28_x86
         ),
         ({"machine": "aarch64"}, "2.36", "was made for Linux x86_64, this is Linux aarch64"),
         ({"python": "CPython 3.12"}, "2.36", "for CPython 3.11, this is CPython 3.12\nhint: python3.11 'a b.pyz'"),
+        (
+            {"python_version": "3.11.2"},
+            "2.36",
+            "a b.pyz is locked to Python 3.11.7, this is 3.11.2\nhint: PYTHON 'a b.pyz', where",
+        ),
         ({}, "2.26", "need glibc 2.27 or newer, this machine has 2.26"),
         ({}, "", "need glibc 2.27 or newer, this machine has none"),
     ],
@@ -238,14 +249,25 @@ def test_own_files_are_packed_and_named_where_they_are_unpacked(tmp_path: Path) 
     (mine / "parts").mkdir(parents=True)
     for name in ("net.onnx", "parts/weights", "user.conf"):
         (mine / name).write_text(name)
-    given = {"model_path": [mine / "net.onnx", mine / "parts/weights"], "inputs": [mine / "parts"]}
+    given = {
+        "model_path": Given(mine / "net.onnx", (mine / "net.onnx", mine / "parts/weights")),
+        "inputs": Given(mine / "parts", (mine / "parts",)), "tokenizer": Given(mine, (mine / "user.conf",)),
+    }  # fmt: skip
     assert bundle.copy_given(given, files) == {
-        "model_path": "given/model_path/net.onnx", "inputs": "given/inputs/parts",
+        "model_path": "given/model_path/net.onnx", "inputs": "given/inputs/parts", "tokenizer": "given/tokenizer/mine",
     }  # fmt: skip
     names = {path.relative_to(files).as_posix() for path in files.rglob("*") if path.is_file()}
     assert names == {
         "given/model_path/net.onnx", "given/model_path/parts/weights", "given/inputs/parts/weights",
+        "given/tokenizer/mine/user.conf",
     }  # fmt: skip
+
+
+def test_a_lockfile_pins_one_version_of_python_or_none() -> None:
+    def of(*versions: str) -> str:
+        return bundle.python_version({"things": [{"recipe": "get-python3,u", "version": one} for one in versions]})
+
+    assert [of("3.11.7", "3.11.7"), of("3.11.7", "3.12.1"), of()] == ["3.11.7", "", ""]
 
 
 def test_packages_are_fetched_by_their_hashes_and_two_versions_in_two_calls() -> None:

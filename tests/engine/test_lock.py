@@ -387,7 +387,50 @@ def test_a_lock_tells_the_paths_that_were_given(home: TemporaryHome) -> None:
     inputs = {"model": {"type": "path", "env": "CM_MODEL", "aliases": ["m"]}, "out": {"type": "path"}, "n": {}}
     home.recipe("get-x", {"input_description": inputs})
     answer = lock_action({"tags": "get,x", "m": "a.bin", "n": "3"}, home.engine_home)
-    assert answer["given_paths"] == {"model": {"env": "CM_MODEL", "path": os.path.abspath("a.bin")}}
+    row = {"env": "CM_MODEL", "names": ["model", "m", "env.CM_MODEL"], "path": os.path.abspath("a.bin")}
+    assert answer["given_paths"] == {"model": row}
+    again = lock_action({"tags": "get,x", "env": {"CM_MODEL": "a.bin"}}, home.engine_home)
+    assert again["given_paths"] == {"model": row}
+
+
+COPY = """
+    def postprocess(i):
+        env = i["env"]
+        env["CM_GET_DEPENDENT_CACHED_PATH"] = env["CM_COPY_GIVEN"]
+        return {"return": 0, "version": open(env["CM_COPY_GIVEN"]).read()}
+"""
+PREPARED: Mapping[str, Any] = {"cache": True, "deps": [{"tags": "get,copy"}], "input_description": {}}
+
+
+def test_files_that_name_the_copy_of_another_step_are_not_locked(home: TemporaryHome) -> None:
+    given = {"copy": {"type": "path", "env": "CM_COPY_GIVEN"}}
+    home.recipe("get-copy", {"cache": True, "input_description": given}, customize=COPY)
+    made = "def postprocess(i):\n    return {'return': 0, 'files': ['index.json', 'data.bin']}\n"
+    run_sh = 'echo "$CM_COPY_GIVEN" > index.json\necho data > data.bin\n'
+    home.recipe("get-prepared", {**PREPARED, "input_description": given}, customize=made, run_sh=run_sh)
+    copy = home.work / "mine.txt"
+    copy.write_text("1")
+    home.run("get,prepared", copy=str(copy))
+    answer = lock_action({"tags": "get,prepared", "copy": str(copy)}, home.engine_home)
+    files = {row["recipe"].partition(",")[0]: list(row.get("files", {})) for row in answer["lock"]["things"]}
+    assert files == {"get-copy": [], "get-prepared": ["data.bin"]}
+    assert {row["recipe"]: row["depends_on"] for row in answer["used_entries"].values()} == {
+        "get-copy": str(copy), "get-prepared": "",
+    }  # fmt: skip
+
+
+def test_a_changed_copy_is_named_with_what_to_give(home: TemporaryHome) -> None:
+    home.recipe("get-copy", {"cache": True, "input_description": {"copy": {"type": "path", "env": "CM_COPY_GIVEN"}}},
+                customize=COPY)  # fmt: skip
+    copy = home.work / "mine.txt"
+    copy.write_text("1")
+    home.run("get,copy", copy=str(copy))
+    lock = put_lock(home, lock_of(home, tags="get,copy", copy=str(copy)))
+    copy.write_text("2")
+    with pytest.raises(LockMismatch) as caught:
+        home.run("get,copy", copy=str(copy), frozen=lock, renew=True)
+    assert "its version is 2, locked is 1" in caught.value.message
+    assert caught.value.hint == f"it describes {copy}: give the one that was locked, or create a new lockfile"
 
 
 def test_a_lock_leaves_out_text_and_compiled_files_that_name_the_cache_and_reads_no_data(
@@ -407,9 +450,12 @@ def test_a_lock_leaves_out_text_and_compiled_files_that_name_the_cache_and_reads
     (entry,) = home.open_store().entries()
     details = details_of(entry)
     assert details
-    assert {name for name, _ in locking._portable_files(entry, details, str(home.store))} == {"image.jpg", "plain.txt"}
+    assert {name for name, _ in locking._portable_files(entry, details, [str(home.store)])} == {
+        "image.jpg",
+        "plain.txt",
+    }
     monkeypatch.setattr(locking, "SEARCHED_BYTES", 4000)
-    found = {name for name, _ in locking._portable_files(entry, details, str(home.store))}
+    found = {name for name, _ in locking._portable_files(entry, details, [str(home.store)])}
     assert found == {"image.jpg", "plain.txt", "long.txt", "tool"}
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from recipe_loader import load_recipe
+from support import model_files
 
 recipe = load_recipe("make-bundle")
 
@@ -65,4 +66,61 @@ def test_own_models_and_data_are_packed_and_no_keys_or_results(tmp_path: Path) -
         "results_dir": ("CM_MLPERF_RESULTS_DIR", "."),
     }  # fmt: skip
     given = {name: {"env": env, "path": str(tmp_path / file)} for name, (env, file) in rows.items()}
-    assert recipe.own_files(given) == {"model_path": [tmp_path / "a.gguf"]}
+    assert recipe.own_files(given) == {"model_path": recipe.Given(tmp_path / "a.gguf", (tmp_path / "a.gguf",))}
+
+
+def test_of_a_hugging_face_folder_the_used_files_are_packed(tmp_path: Path) -> None:
+    folder = model_files.huggingface(tmp_path / "model")
+    (folder / "pytorch_model.bin").write_text("the same weights once more")
+    names = sorted(path.name for path in recipe.parts(folder))
+    assert names == [
+        "config.json", "model-00001-of-00001.safetensors", "model.safetensors.index.json", "tokenizer.json",
+    ]  # fmt: skip
+    (folder / "model.json").write_text("{}")
+    assert recipe.parts(folder) == (folder,), "its model.json lists the files"
+    tokenizer = model_files.huggingface(tmp_path / "tokenizer", without=("model-00001-of-00001.safetensors",))
+    assert recipe.parts(tokenizer) == (tokenizer,)
+
+
+WRITTEN = [
+    "--model-path=a.gguf", "--model_path=a.gguf", "-model_path=a.gguf", "--path=a.gguf", "--env.CM_OWN=a.gguf",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("word", WRITTEN)
+def test_words_that_name_an_own_file_are_left_out_however_they_are_written(word: str) -> None:
+    given = {"model_path": {"names": ["model_path", "path", "env.CM_OWN"]}, "results_dir": {"names": ["results_dir"]}}
+    command = ["run", "script", "--model=resnet50", word, "--results_dir=r"]
+    assert recipe.without_own(command, given, {"model_path"}) == [
+        "run",
+        "script",
+        "--model=resnet50",
+        "--results_dir=r",
+    ]
+
+
+def test_a_file_with_inputs_is_refused_because_the_bundle_would_lack_it() -> None:
+    with pytest.raises(recipe.BundleError, match=r"--for has @in.yaml, a file with inputs\nhint: give them as"):
+        recipe.without_own(["run", "script", "@in.yaml"], {}, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "hint"),
+    [
+        ("get-dataset-imagenet-val", "/data/imagenet", "--dataset_path=/data/imagenet"),
+        ("get-ml-model-bert-large-squad", "/models/bert", "--model_path=/models/bert"),
+        ("get-dataset-imagenet-val", "/mine/photos", ""),
+        ("get-dataset-imagenet-val", "", ""),
+        ("get-cuda", "/usr/local/cuda", ""),
+    ],
+)
+def test_a_registered_copy_that_the_run_does_not_name_is_refused(name: str, place: str, hint: str) -> None:
+    own = {"dataset_path": recipe.Given(Path("/mine"), (Path("/mine"),))}
+    entries = {"aaaa": {"recipe": name, "depends_on": place}}
+    if not hint:
+        recipe.require_inside(entries, own)
+        return
+    with pytest.raises(recipe.BundleError) as caught:
+        recipe.require_inside(entries, own)
+    assert f"{name} uses {place}, which no input of the run names" in str(caught.value)
+    assert f"hint: add {hint} to the words of --for" in str(caught.value)

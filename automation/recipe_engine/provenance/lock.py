@@ -141,7 +141,9 @@ class Guard:
         if nearest:
             raise LockMismatch(
                 "\n  ".join([f"{label} differs from {self.name}:", *nearest]),
-                hint=f"{remake(entry)}. If it still differs, the sources have changed",
+                hint=f"it describes {entry.dependent_path}: give the one that was locked, or create a new lockfile"
+                if entry.dependent_path
+                else f"{remake(entry)}. If it still differs, the sources have changed",
             )
 
 
@@ -182,25 +184,26 @@ def places(store: Entries) -> list[tuple[str, str]]:
     return [(str(store.root), "<cache>"), (os.path.expanduser("~"), "<home>")]
 
 
-def locked_artifact(store: Entries, entry: CacheEntry, key: CacheKey) -> LockedArtifact:
-    """What a finished entry holds, as a lockfile notes it."""
+def locked_artifact(store: Entries, entry: CacheEntry, key: CacheKey, copies: Sequence[str] = ()) -> LockedArtifact:
+    """What a finished entry holds, as a lockfile notes it. copies: of a user. Files that name one differ between
+    machines and are not locked."""
     details = details_of(entry) or EntryDetails()
     commits = _git_commits(entry.path, store.load(entry)[0])
     return LockedArtifact(
         entry.recipe,
         portable_artifact(key, places(store)),
         version=entry.version,
-        files=dict(_portable_files(entry, details, str(store.root))),
+        files=dict(_portable_files(entry, details, (str(store.root), *copies))),
         facts={**details.locked, **({"git": commits} if commits else {})},
         is_made=True,
     )
 
 
-def _portable_files(entry: CacheEntry, details: EntryDetails, root: str) -> Iterator[tuple[str, LockedFile]]:
-    """The declared files that are the same wherever the cache is: no links to elsewhere, no path of the cache or of the
-    copy that the entry depends on."""
+def _portable_files(entry: CacheEntry, details: EntryDetails, local: Sequence[str]) -> Iterator[tuple[str, LockedFile]]:
+    """The declared files that are the same on every machine: no links to elsewhere, none of the ``local`` paths (of the
+    cache, of what a user has elsewhere), not that of the copy that the entry depends on."""
     own = os.path.realpath(entry.path) + os.sep
-    places = [place.encode() for place in (root, entry.dependent_path) if place]
+    places = [place.encode() for place in (*local, entry.dependent_path) if place]
     for record in details.files:
         path = entry.path / record.path
         may_name_it = record.size_bytes <= SEARCHED_BYTES
@@ -282,28 +285,43 @@ class LockingEngine(PlannedEngine):
     def lockfile(self, request: Request) -> Lockfile:
         """Plans the request and notes what it uses; raises RecipeError for an error that would stop the run."""
         self.run_consistently(request)
+        copies = [row["depends_on"] for row in self.used_entries().values()]
         return Lockfile(
             command=f"cm run script {request_text(request)}",
             host={"system": str(os_info()["platform"]), "machine": machine_kind()},
             recipes={recipe.id.text: self.source.digest(recipe) for recipe in self.recipes.values()},
-            artifacts=tuple(map(self._locked, self.chosen_entries)),
+            artifacts=tuple(self._locked(artifact, copies) for artifact in self.chosen_entries),
             library=self.library,
         )
 
-    def given_paths(self, request: Request) -> dict[str, dict[str, str]]:
-        """The inputs of the request that are one path: its full form, and the key of the input in the env."""
+    def given_paths(self, request: Request) -> dict[str, dict[str, Any]]:
+        """The inputs of the request that are one path: its full form, the key of the input in the env, and all names
+        by which a command may give it."""
         recipe = next(iter(self.recipes.values()))
-        found = with_own_names(recipe, request).inputs
+        inputs = with_own_names(recipe, request).inputs
+        found = {name: inputs.get(name) or request.env.get(one.env_key) for name, one in recipe.inputs.items()}
         return {
-            name: {"env": described.env_key, "path": str(user_path(str(found[name])))}
-            for name, described in recipe.inputs.items()
-            if described.kind == "path" and found.get(name)
+            name: {
+                "env": one.env_key,
+                "names": [name, *one.aliases, f"env.{one.env_key}"],
+                "path": str(user_path(str(found[name]))),
+            }
+            for name, one in recipe.inputs.items()
+            if one.kind == "path" and found[name]
         }
 
-    def _locked(self, artifact: Artifact) -> LockedArtifact:
+    def used_entries(self) -> dict[str, dict[str, str]]:
+        """The cache entries that the request would use by their UIDs: the recipe, and the path outside the cache that
+        the entry depends on, empty without one."""
+        entries = [entry for choices in self.chosen_entries.values() for _, entry in choices if entry]
+        return {entry.uid: {"recipe": entry.recipe.alias, "depends_on": entry.dependent_path} for entry in entries}
+
+    def _locked(self, artifact: Artifact, copies: Sequence[str]) -> LockedArtifact:
         choices = self.chosen_entries[artifact]
         key, entry = next((choice for choice in choices if choice[1]), choices[0])
-        return locked_artifact(self.planned_store, entry, key) if entry else LockedArtifact(key.recipe, artifact)
+        if entry is None:
+            return LockedArtifact(key.recipe, artifact)
+        return locked_artifact(self.planned_store, entry, key, copies)
 
 
 def is_open(key: CacheKey) -> bool:
@@ -332,4 +350,5 @@ def lock_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
             "! not in the cache yet, so their versions and files are not locked: %s\n  hint: run it once, then lock",
             ", ".join(unmade),
         )
-    return {"return": 0, "lock": row, "unmade": unmade, "given_paths": engine.given_paths(request)}
+    more = {"given_paths": engine.given_paths(request), "used_entries": engine.used_entries()}
+    return {"return": 0, "lock": row, "unmade": unmade, **more}

@@ -33,16 +33,25 @@ PYZ_START = b"#!/usr/bin/env python3\n"
 
 
 @dataclass(frozen=True, slots=True)
+class Given:
+    """An input's own file or folder. files: those that are packed, in the folder of `path` or below it."""
+
+    path: Path
+    files: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Order:
-    """command: words of `cm`. lock: the content of the lockfile. repository: with cmr.yaml. cache: of this machine.
-    given: the user's own files and folders, by the names of their inputs; the first one is the input's value."""
+    """command: words of `cm`, without those that name own files. lock: the content of the lockfile. repository: with
+    cmr.yaml. cache: of this machine. entries: the UIDs of those that the run uses. given: what the user gave."""
 
     command: tuple[str, ...]
     lock: Mapping[str, Any]
     repository: Path
     cache: Path
     output: Path
-    given: Mapping[str, Sequence[Path]] = field(default_factory=dict)
+    entries: Sequence[str]
+    given: Mapping[str, Given] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +75,8 @@ def make_bundle(order: Order) -> Made:
         copy_repository(order.repository, files / "repository")
         wheels = fetch_wheels(locked_packages(order.lock), files / "wheels")
         entries = [pack_entry(entry, order.cache, files / "cache") for entry in portable_entries(order)]
-        own = copy_given(order.given, files)
-        command = [word for word in order.command if not word.startswith(tuple(f"--{name}=" for name in own))]
-        _write(work / "bundle", files, [*command, *(f"--{name}={FOLDER_MARK}/{place}" for name, place in own.items())])
+        own = [f"--{name}={FOLDER_MARK}/{place}" for name, place in copy_given(order.given, files).items()]
+        _write(work / "bundle", files, [*order.command, *own], python_version(order.lock))
         digest = file_sha256(work / "bundle")
         os.replace(work / "bundle", order.output)
     return Made(order.output, order.output.stat().st_size, digest, wheels, len(entries))
@@ -84,20 +92,27 @@ def copy_repository(source: Path, target: Path) -> None:
             shutil.copy2(source / name, target / name)
 
 
-def copy_given(given: Mapping[str, Sequence[Path]], files: Path) -> dict[str, str]:
-    """Copy the user's own files and folders, others of an input where they are beside its first. Returns the places of
-    the first ones below `files`. Raises BundleError and OSError."""
+def copy_given(given: Mapping[str, Given], files: Path) -> dict[str, str]:
+    """Copy the user's own files and folders. Returns the places of the inputs' values below `files`. Raises BundleError
+    and OSError."""
     places: dict[str, str] = {}
-    for name, paths in given.items():
-        for path in paths:
-            place = bundle_program.checked_name(f"given/{name}/{path.relative_to(paths[0].parent).as_posix()}")
-            places.setdefault(name, place)
-            (files / place).parent.mkdir(parents=True, exist_ok=True)
+    for name, one in given.items():
+        folder = one.path.parent
+        places[name] = bundle_program.checked_name(f"given/{name}/{one.path.relative_to(folder).as_posix()}")
+        for path in one.files:
+            place = files / bundle_program.checked_name(f"given/{name}/{path.relative_to(folder).as_posix()}")
+            place.parent.mkdir(parents=True, exist_ok=True)
             if path.is_dir():
-                shutil.copytree(path, files / place)
+                shutil.copytree(path, place)
             else:
-                shutil.copy2(path, files / place)
+                shutil.copy2(path, place)
     return places
+
+
+def python_version(lock: Mapping[str, Any]) -> str:
+    """The version of Python that the lockfile pins, such as 3.11.7; empty if it pins none or several. Pure."""
+    found = {thing.get("version", "") for thing in lock["things"] if thing["recipe"].startswith("get-python3,")}
+    return found.pop() if len(found) == 1 else ""
 
 
 def locked_packages(lock: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -154,19 +169,19 @@ def _pip(*words: str) -> None:
 
 
 def portable_entries(order: Order) -> Iterator[Path]:
-    """Folders of cache entries with exactly the files that the lockfile lists for their recipe and variations."""
+    """Folders of the run's cache entries with exactly the files that the lockfile lists for their recipe."""
     locked = [
         (thing["recipe"], {(name, row["sha256"]) for name, row in thing["files"].items()})
         for thing in order.lock["things"]
         if thing.get("files")
     ]
-    for path in sorted(order.cache.glob("*/entry.json")):
+    for path in (order.cache / uid / "entry.json" for uid in sorted(order.entries)):
         try:
             row = json.loads(path.read_text(encoding="utf-8"))
             files = {(file["path"], file["sha256"]) for file in row["files"]}
             recipe = row["recipe"]
         except (OSError, ValueError, KeyError, TypeError):
-            continue  # an entry that is being made, or none of ours
+            continue  # an entry of CM's own engine
         if (recipe, files) in locked:
             yield path.parent
 
@@ -199,7 +214,7 @@ def pack_entry(entry: Path, cache: Path, target: Path) -> str:
     return entry.name
 
 
-def _write(target: Path, files: Path, command: Sequence[str]) -> None:
+def _write(target: Path, files: Path, command: Sequence[str], python: str) -> None:
     """Writes the zip file. Wheels, data and models are packed already, or do not become smaller: they are stored."""
     rows: dict[str, Any] = {}
     names = sorted(str(path.relative_to(files)) for path in files.rglob("*") if path.is_file())
@@ -220,7 +235,7 @@ def _write(target: Path, files: Path, command: Sequence[str]) -> None:
             manifest = {
                 "format": FORMAT,
                 "command": list(command),
-                "machine": bundle_program.machine(),
+                "machine": {**bundle_program.machine(), **({"python_version": python} if python else {})},
                 "engine": engine_packages(),
                 "files": rows,
             }

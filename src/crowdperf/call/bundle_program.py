@@ -49,11 +49,13 @@ class BundleError(Exception):
 
 
 def machine() -> dict[str, str]:
-    """What packages with compiled code depend on: `system`, `machine` and `python` (such as 3.11)."""
+    """What packages with compiled code depend on: `system`, `machine` and `python` (such as 3.11), and the
+    `python_version` (such as 3.11.7), which a lockfile pins."""
     return {
         "system": platform.system(),
         "machine": platform.machine(),
         "python": f"{platform.python_implementation()} {sys.version_info[0]}.{sys.version_info[1]}",
+        "python_version": platform.python_version(),
     }
 
 
@@ -80,6 +82,12 @@ def check_machine(manifest: dict[str, Any], here: dict[str, str], libc: str, fil
         raise BundleError(
             f"{file} was made for {wanted['python']}, this is {here['python']}\n"
             f"hint: python{version} {shlex.quote(file)}"
+        )
+    if (locked := wanted.get("python_version", here["python_version"])) != here["python_version"]:
+        raise BundleError(
+            f"{file} is locked to Python {locked}, this is {here['python_version']}\n"
+            f"hint: PYTHON {shlex.quote(file)}, where PYTHON is the path of a Python {locked}. Or make the bundle of a "
+            f"run with this version: crowdperf run ... --adr.python.version={here['python_version']}"
         )
     needed = oldest_libc([name for name in manifest["files"] if name.endswith(".whl")])
     found = tuple(map(int, libc.split(".")[:2])) if re.match(r"\d+\.\d+", libc) else None

@@ -97,13 +97,14 @@ def model_answer(env: MutableMapping[str, Any], folder: Path, beside: Sequence[s
             "CM_ML_MODEL_IDENTITY": short_identity(file_sha256(folder / model_info.MODEL_INFO_FILE)),
         }
     )
-    outside = [path for path in info.files if not path.is_relative_to(folder)]
+    outside = [path for path in info.files if not path.resolve().is_relative_to(folder.resolve())]
     if outside:
-        env["CM_GET_DEPENDENT_CACHED_PATH"] = str(outside[0])
+        is_link = outside[0].is_relative_to(folder)
+        env["CM_GET_DEPENDENT_CACHED_PATH"] = str(outside[0].resolve() if is_link else outside[0])
     own = [str(path) for path in info.files if path.is_relative_to(folder)]
     _register_given(env)
     files = [*own, *(str(folder / name) for name in (model_info.MODEL_INFO_FILE, *beside))]
-    given = {path.name: sha256 for path, sha256 in info.checksums.items() if path in outside}
+    given = {path.name: info.checksums[path] for path in outside if path in info.checksums}
     return {"return": 0, "files": files, **_locked(Path.cwd(), given)}
 
 

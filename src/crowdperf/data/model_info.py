@@ -23,8 +23,9 @@ OWN_MODEL_HINT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RealModel:
-    """A model that was not made here. source: its address or where it was given. facts: further keys of model.json.
-    beside: files with more weights of its only network.
+    """A model that was not made here. source: its address, or the name of what was
+    given (its place differs between machines). facts: further keys of model.json. beside: files with more weights of
+    its only network.
     origin: "published" where its digest was compared with the published one or it was fetched from its publisher, else
     "unchecked" (crowdperf/rules/provenance.py)."""
 

@@ -157,7 +157,7 @@ class Model:
             if path is None:
                 raise DataError(manual_download.refusal(self.source))
             env[WORK_KEY], env[FILE_KEY] = "convert", str(path)
-            env[FACTS_KEY] = _facts(str(path), self.source.license, self.reference, "unchecked")
+            env[FACTS_KEY] = _facts(path.name, self.source.license, self.reference, "unchecked")
             return
         file = self.files[env[FRAMEWORK_KEY]]
         url = env.get("CM_PACKAGE_URL") or file.url
@@ -167,7 +167,7 @@ class Model:
         env.update(
             {
                 WORK_KEY: "take" if file.is_complete else "convert",
-                FACTS_KEY: _facts(str(path or url), file.license, file.reference, origin),
+                FACTS_KEY: _facts(path.name if path else url, file.license, file.reference, origin),
                 ARCHIVE_KEY: "yes" if file.member else "no",
                 "CM_PUBLISHED_MODEL_MEMBER": file.member,
             }

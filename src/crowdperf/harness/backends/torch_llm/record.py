@@ -9,6 +9,7 @@ RECORD = BackendRecord(
     precisions=("fp32", "bf16"),
     packages=(
         Package(name="safetensors", tags="_package.safetensors"),
+        Package(name="tokenizers", tags="_package.tokenizers", version_min="0.15.0"),
         Package(name="torch", tags="_torch_cpu", device="cpu"),
         Package(name="torch", tags="_torch_cuda", version_min="2.4.0", device="cuda"),
     ),
