@@ -95,7 +95,7 @@ def test_what_is_no_number_is_refused(report: Path, tmp_path: Path, value: objec
 
 def test_scores_may_be_named_and_written_as_texts(report: Path, tmp_path: Path):
     def named(content: dict[str, Any]) -> None:
-        content["accuracy_scores"][0]["score"] = {"rouge1": "38.7", "gen_len": 8167644}
+        content["accuracy_scores"][0]["score"] = {"rouge1": "38.7", "gen_len": 8167644, "rouge2": None}
         inline = {**content["accuracy_scores"][0], "dataset_name": "performance", "dataset_type": "performance"}
         content["accuracy_scores"].append(inline)
 
@@ -106,11 +106,10 @@ def test_scores_may_be_named_and_written_as_texts(report: Path, tmp_path: Path):
 
 def test_scores_that_are_no_numbers_and_a_file_without_scores_are_refused(report: Path, tmp_path: Path):
     def wrong(content: dict[str, Any]) -> None:
-        content["accuracy_scores"][0].update(score={"rouge1": "good"}, dataset_name="")
+        content["accuracy_scores"][0].update(score={"rouge1": "good", "rouge2": "nan"}, dataset_name="")
 
-    with pytest.raises(
-        ClientFileError, match=r'dataset_name: found ""; .*score\.rouge1: found "good"; allowed: a number'
-    ):
+    named = r'dataset_name: found ""; .*score\.rouge1: found "good"; allowed: a finite number; .*score\.rouge2'
+    with pytest.raises(ClientFileError, match=named):
         read_accuracy(changed(report, tmp_path, "accuracy/accuracy_results.json", wrong))
     (tmp_path / "empty.json").write_text("{}")
     with pytest.raises(ClientFileError, match="accuracy_scores: found nothing"):

@@ -172,6 +172,7 @@ def test_members_are_exactly_those_of_the_manifest(members: dict[str, bytes], ch
         ("results.json", b'{"label": ' + b"[" * 40 + b"]" * 40 + b"}", "more than 32 brackets"),
         ("results.json", b'{"label": 1, "label": 2}', "an object has a name twice"),
         ("results.json", b'{"label": NaN}', "NaN is not JSON"),
+        ("results.json", b'{"label": [-1e999]}', "a number is too large"),
         ("results.json", b'{"label": "\\ud800"}', "a text with half a character"),
         ("results.json", b'{"label": ' + b"1" * 5000 + b"}", "FORM results.json: not used: "),
     ],
@@ -201,6 +202,12 @@ def test_a_well_signed_bundle_with_other_contents_is_refused(
 def test_a_manifest_of_another_form_is_refused(few: dict[str, bytes], changes: dict[str, object]) -> None:
     few[MANIFEST] = json.dumps({**json.loads(few[MANIFEST]), **changes}).encode()
     assert _refusal(packed(few)).startswith("MANIFEST manifest.json: ")
+
+
+@pytest.mark.parametrize("name", ["results.json", "of <b>anna</b>/x"])
+def test_digests_are_of_other_files_with_plain_names(few: dict[str, bytes], name: str) -> None:
+    few[MANIFEST] = json.dumps({**json.loads(few[MANIFEST]), "digests": {name: "ab" * 32}}).encode()
+    assert f"MANIFEST manifest.json: digests: {name!r}" in _refusal(signed_again(few))
 
 
 def test_the_sender_may_know_nothing_and_paths_are_masked_all_the_same(folder: Path) -> None:

@@ -54,6 +54,13 @@ def test_recorded_runs_fit() -> None:
     assert _problems(recorded()) == ()
 
 
+def test_a_number_that_python_cannot_compare_is_a_problem_and_no_crash() -> None:
+    files = _run(ACCURACY)
+    _field("accuracy.json", 10**400, "metrics", 0, "value")(files)
+    (found,) = _of_run(files, ACCURACY)
+    assert (found.rule, found.file) == ("FORM", ACCURACY) and "too large" in found.found
+
+
 def test_a_seal_of_a_masked_part_says_nothing() -> None:
     files = _run(OFFLINE)
     _field(RECORD, "2026-11-23T10:30:00.000Z, masked", "made_utc")(files)

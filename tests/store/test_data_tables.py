@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from made_results import SIGNER, SOURCE, made
 from made_summary import csv_of, rows
 
 from crowdperf.store import data_tables
@@ -58,6 +59,9 @@ def test_hidden_results_stay_out(database: Path, tmp_path: Path) -> None:
         (shown,) = [row.id for row in store.find().rows if row.suite == "other tool"]
         store.act("hide", actor="me", reason="a test", result_id=shown)
         after = write_tables(store, tmp_path / "out", is_parquet=False)
+        store.add(made("crowd", kind="crowd"), SOURCE, SIGNER)
+        store.act("block", actor="me", reason="a test", signer=SIGNER.key_id)
+        assert write_tables(store, tmp_path / "out", is_parquet=False) == after
     assert after["results"] == before["results"] - 1
     assert after["metrics"] < before["metrics"]
     assert shown not in (tmp_path / "out" / "metrics.csv").read_text()

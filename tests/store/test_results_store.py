@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from made_results import RESULT, SIGNER, SOURCE, SYSTEM, made
 
-from crowdperf.store import schema
+from crowdperf.store import query, schema
 from crowdperf.store.exports import write_export
 from crowdperf.store.imports import import_loaded, load
 from crowdperf.store.keys import configuration_key, key_id_of, log_marks, normal_name, system_key
@@ -161,6 +161,13 @@ def test_a_made_up_place_in_a_list_is_refused(store: Store, after: str) -> None:
         store.find(after=after)
 
 
+def test_a_place_with_half_a_character_has_no_rows(store: Store) -> None:
+    store.add(RESULT, SOURCE)
+    sort = Sort("benchmark", descending=False)
+    assert len(store.find(None, sort, query.key_of(sort, "\ud800", 0)).rows) == 1
+    assert not store.find(None, sort, query.key_of(sort, "\udfff z", 9)).next_key
+
+
 def test_filters_choose_and_facets_count_without_their_own_choice(store: Store) -> None:
     store.add(made("a", precision="fp32", labels=("unofficial", "synthetic")), SOURCE)
     store.add(made("b", precision="int8"), SOURCE)
@@ -273,6 +280,17 @@ def test_a_system_has_the_facts_that_all_its_results_agree_on(store: Store) -> N
     assert found.facts == {"cooling": "air"}
     assert store.configuration("00") is None
     assert store.system("00") is None
+
+
+def test_what_a_hidden_result_says_of_its_system_is_not_told(store: Store) -> None:
+    shown = store.add(made("1", system={"facts": {"cooling": "air"}}), SOURCE)
+    store.add(made("2", kind="crowd", system={"facts": {"cooling": "air", "os": "a secret"}}), SOURCE, SIGNER)
+    store.act("block", actor="moderator", reason="a test", signer=SIGNER.key_id)
+    found = store.system(store.result(shown.id).system_key)
+    assert found is not None and found.facts == {"cooling": "air"}
+    store.act("hide", actor="moderator", reason="a test", result_id=shown.id)
+    found = store.system(store.result(shown.id).system_key)
+    assert found is not None and found.facts == {}
 
 
 def test_a_failed_transaction_keeps_none_of_its_results(store: Store) -> None:

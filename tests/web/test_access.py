@@ -83,6 +83,8 @@ BAD = (
     ({"read_only": "yes", "open_uploads": "yes"}, "does not accept uploads"),
     ({"origin": "*"}, "a scheme and a host"),
     ({"origin": "https://a@b"}, "a scheme and a host"),
+    ({"origin": "https://["}, "a scheme and a host"),
+    ({"origin": "https://a?b=c"}, "a scheme and a host"),
     ({"path": "gone"}, "gone does not exist"),
     ({"db": "gone/results.db"}, "gone is not a folder\nhint: mkdir -p '"),
     ({"path": ".", "read_only": "yes"}, "does not write to"),

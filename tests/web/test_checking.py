@@ -36,6 +36,8 @@ def spinning(content: bytes, *_: object) -> object:
     """A check that does not end; the first byte of the content chooses what it takes."""
     on_signed = _[-1]
     on_signed("a-key")  # type: ignore[operator]
+    if content.startswith(b"fault"):
+        raise TypeError("of a check")
     if content.startswith(b"memory"):
         return bytearray(bundle_checks.MAX_MEMORY_BYTES)
     while not content.startswith(b"sleep"):
@@ -52,7 +54,7 @@ def checker(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[bundle_checks.Che
     monkeypatch.setattr(bundle_checks, "_FORKS", multiprocessing.get_context("fork"))
     monkeypatch.setattr(bundle_checks, "read_and_check", spinning)
     counted: list[str] = []
-    made = bundle_checks.Checker(1.0, lambda key: 7.0 if len(counted) > 1 else 0.0, counted.append)
+    made = bundle_checks.Checker(1.0, lambda key: 7.0 if len(counted) > 2 else 0.0, counted.append)
     yield made, counted
     made.close()
 
@@ -64,11 +66,13 @@ def test_a_dear_bundle_ends_and_its_key_is_counted(
     monkeypatch.setattr(
         bundle_checks, "CLOCK_FACTOR", 60
     )  # a busy machine may give it a second of CPU time only so late
-    for content, found in ((b"spin", "CPU time"), (b"memory", "memory")):
+    expected = ((b"fault", "FORM", "cannot be checked (TypeError)"), (b"spin", "LIMIT", "CPU time"),
+                (b"memory", "LIMIT", "memory"))  # fmt: skip
+    for content, rule, found in expected:
         with pytest.raises(BundleRefused) as refused:
             check(content, DEFAULT_LIMITS)
-        assert refused.value.problems[0].rule == "LIMIT" and found in refused.value.problems[0].found
-    assert counted == ["a-key", "a-key"]
+        assert refused.value.problems[0].rule == rule and found in refused.value.problems[0].found
+    assert counted == ["a-key"] * 3
     with pytest.raises(bundle_checks.OverLimit, match="7 s"):
         check(b"spin", DEFAULT_LIMITS)
     assert not check._running

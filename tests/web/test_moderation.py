@@ -36,7 +36,11 @@ def only_result(client: TestClient) -> str:
 def test_a_result_is_hidden_with_a_reason_and_shown_again(client: TestClient) -> None:
     result_id, given = only_result(client), given_pass(client)
     act = {"pass": given, "what": "hide", "target": result_id, "reason": "the processor is misspelt"}
+    row = client.get("/api/v1/results.json?all=1").json()["results"][0]
+    pages = [f"/c/{row['key']}", f"/api/v1/configurations/{row['key']}.json", f"/system/{row['system_key']}"]
+    assert [client.get(page).status_code for page in pages] == [200] * 3
     assert "Done: hide" in client.post("/moderation/act", data=act).text
+    assert [client.get(page).status_code for page in pages] == [404] * 3
     gone = client.get(f"/r/{result_id}")
     assert gone.status_code == 410 and "the processor is misspelt" in gone.text
     assert client.get("/api/v1/results.json?all=1").json()["total"] == 0

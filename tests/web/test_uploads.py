@@ -61,6 +61,12 @@ def test_what_cannot_be_kept_is_refused(
     assert client.get("/api/v1/results.json?all=1").json()["total"] == 0
 
 
+@pytest.mark.parametrize("value", [float("inf"), 10**400], ids=["infinity", "400 digits"])
+def test_numbers_that_no_database_holds_are_refused(client: TestClient, value: float) -> None:
+    answer = client.post(BUNDLES, content=body(value=value), headers=BEARER)
+    assert (answer.status_code, answer.json()["problems"][0]["rule"]) == (422, "FORM")
+
+
 def test_a_refusal_names_rule_file_found_and_expected(client: TestClient) -> None:
     assert client.post(BUNDLES, content=b"no bundle", headers=BEARER).json() == {
         "problems": [
@@ -136,6 +142,7 @@ def test_a_database_that_cannot_be_used_now_says_when_to_come_again(
         answers.append(client.get("/?all=1"))
         assert [answer.status_code for answer in answers] == [status] * 2
         assert all(("retry-after" in answer.headers) is (status == 503) for answer in answers)
+        assert all("Content-Security-Policy" in answer.headers for answer in answers)
 
 
 def test_a_key_sends_so_many_bundles_in_an_hour(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crowdperf.endpoints.fields import Source, checked, read_fields
-from crowdperf.kit.records import Record, found_text
+from crowdperf.kit.records import FINITE, Record, found_text, number_of
 
 CONFIG, SUMMARY, SCORES = "config.yaml", "result_summary.json", "accuracy_results.json"
 EVENTS = "events.jsonl"
@@ -221,12 +221,16 @@ def _score_values(fields: Record) -> Mapping[str, float]:
     if not isinstance(score, dict):
         value = fields.number("score")
         return {} if value is None else {"": value}
-    found = {}
+    found: dict[str, float] = {}
     for name, one in score.items():  # some scorers write numbers as texts ("38.7287")
         try:
-            found[name] = float(one) if isinstance(one, str | int | float) else float("nan")
+            number = number_of(float(one)) if isinstance(one, str) else number_of(one)
         except ValueError:
-            fields.note(f"score.{name}", found_text(one), "a number")
+            number = None
+        if number is not None:
+            found[name] = float(number)
+        elif one is not None:
+            fields.note(f"score.{name}", found_text(one), FINITE.allowed)
     return found
 
 

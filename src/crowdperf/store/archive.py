@@ -7,6 +7,7 @@ those of `parts/of/these-letters`; extended headers (PAX, GNU) are not read, bec
 import gzip
 import io
 import json
+import math
 import re
 import tarfile
 import zlib
@@ -160,11 +161,14 @@ def _no_constant(text: str) -> None:
 
 
 def _texts_of(value: Any, most_depth: int) -> list[str]:
-    """Every text in a JSON value, the names of fields included. Raises ValueError for one that is deeper."""
+    """Every text in a JSON value, the names of fields included. Raises ValueError for one that is deeper, or has a
+    number that is too large, such as 1e999."""
     texts, level = list[str](), [value]
     for _ in range(most_depth + 1):
         objects = [one for one in level if type(one) is dict]
         texts += [one for one in level if type(one) is str]
+        if any(type(one) is float and math.isinf(one) for one in level):
+            raise ValueError("a number is too large")
         texts += [name for one in objects for name in one]
         level = [inner for one in objects for inner in one.values()] + [
             inner for one in level if type(one) is list for inner in one

@@ -50,6 +50,7 @@ from crowdperf.store.signatures import (
 FORMAT, CURVE_FORMAT = "crowdperf-bundle-1", "crowdperf-curve-1"
 MANIFEST, SIGNATURE = "manifest.json", "manifest.sig"
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,119}")
+_MEMBER = re.compile(r"[A-Za-z0-9._+/-]{1,200}")
 _MADE = re.compile(r"^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)\d\dZ-")
 Sha256 = Annotated[str, matching(re.compile(r"[0-9a-f]{64}"))]
 _LONGEST_JSON = 64 << 20
@@ -73,7 +74,7 @@ def _public_key(value: object) -> bytes | None:
 class BundleFile:
     """A file of a bundle. masked: where something was taken out or replaced, by fields; of texts "text"."""
 
-    name: Annotated[str, matching(re.compile(r"[A-Za-z0-9._+/-]{1,200}"))]
+    name: Annotated[str, matching(_MEMBER)]
     sha256: Sha256
     size_bytes: Annotated[int, Named("bytes")]
     masked: tuple[str, ...]
@@ -295,6 +296,10 @@ def _wrong_members(manifest: Manifest, members: Mapping[str, bytes]) -> Iterator
         found = f"not in both: {', '.join(extra)[:200]}" if extra else "another order"
         yield Problem(rule="MANIFEST", file=MANIFEST, found=found, expected="the members in the manifest's order")
         return
+    for name in sorted(manifest.digests):
+        if name in members or not _MEMBER.fullmatch(name):
+            expected = "the name of a file that is not in the bundle"
+            yield Problem(rule="MANIFEST", file=MANIFEST, found=f"digests: {name[:80]!r}", expected=expected)
     for file in manifest.files:
         folder, _, name = file.name.rpartition("/")
         content = members[file.name]

@@ -122,8 +122,8 @@ def rows_of(store: Store, table: str) -> Iterator[Sequence[Any]]:
             yield [_cell(column, getattr(row, column.name)) for column in columns]
         return
     yield from store.connection.execute(
-        "SELECT result_id, name, m.value, m.unit FROM figure AS m JOIN result ON id = result_id "  # words: ok P15
-        "WHERE result.state = 'shown' ORDER BY result.seq, place"
+        "SELECT result_id, name, m.value, m.unit FROM figure AS m JOIN listing ON id = result_id "  # words: ok P15
+        "WHERE listing.state = 'shown' ORDER BY listing.seq, place"
     )
 
 

@@ -253,7 +253,13 @@ def check_run(files: RunFiles, folder: str = "", masked: Mapping[str, Collection
 
     folder: how problems name it. masked: by name, what was taken out of a file: its seal cannot fit.
     """
-    folder = f"{folder}/" if folder else ""
+    try:
+        return _checked_run(files, f"{folder}/" if folder else "", masked or {})
+    except (ValueError, TypeError, RecursionError, OverflowError) as error:  # what no file of ours holds
+        return Checked((problem_of("FORM", folder, error, "files as this project writes them"),))
+
+
+def _checked_run(files: RunFiles, folder: str, masked: Mapping[str, Collection[str]]) -> Checked:
     missing = [name for name in (SUMMARY, DETAIL, RESULT) if name not in files]
     if missing:
         expected = "the two logs of LoadGen and result.json"
@@ -268,7 +274,7 @@ def check_run(files: RunFiles, folder: str = "", masked: Mapping[str, Collection
         except (LogError, RecursionError, OverflowError) as error:
             problems.append(problem_of("V9", folder + DETAIL, error, "a log that can be read to its end"))
         else:
-            problems += _of_parts(folder, files, log, masked or {})
+            problems += _of_parts(folder, files, log, masked)
     return Checked(tuple(problems[:_MAX_PROBLEMS]), log)
 
 

@@ -206,7 +206,7 @@ def _place(sort: Sort, after: str) -> tuple[Any, int]:
         raise BadQuery("the place belongs to a list in another order. Begin at the first page")
     if (isinstance(value, int) and not -(2**53) < value < 2**53) or not 0 <= seq < 2**53:
         raise BadQuery("this is not a place in a list of results. Begin at the first page")
-    return value, seq
+    return kept_text(value) if isinstance(value, str) else value, seq
 
 
 def page_sql(wanted: Filter, sort: Sort, after: str, limit: int, has_details: bool = True) -> Sql:

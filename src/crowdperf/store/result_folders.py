@@ -27,17 +27,7 @@ from crowdperf.logs.result_rows import (
 from crowdperf.logs.run_facts import RunFacts, facts_of
 from crowdperf.logs.run_log import LogError
 from crowdperf.rules.names import Mode
-from crowdperf.store.derivations import (
-    DETAIL,
-    RECORD,
-    RESULT,
-    SCORE,
-    SCORE_TEXT,
-    Checked,
-    check_call,
-    check_run,
-    problem_of,
-)
+from crowdperf.store.derivations import DETAIL, RECORD, RESULT, SCORE, SCORE_TEXT, check_call, check_run
 from crowdperf.store.facts import Documents
 from crowdperf.store.keys import digest_of
 from crowdperf.store.model import File, NewResult, Problem
@@ -152,15 +142,8 @@ def _read(run: FoundRun, folder: Path) -> _Run:
     contents = files_of(run, OF_RUN)
     if RESULT not in contents:
         return _Run(contents, facts_of(run, contents), None)
-    checked = _checked(contents, run.paths.folder.relative_to(folder.parent.parent).as_posix())
+    checked = check_run(contents, run.paths.folder.relative_to(folder.parent.parent).as_posix())
     return _Run(contents, facts_of(run, contents, checked.log), checked.problems)
-
-
-def _checked(contents: RunFiles, place: str) -> Checked:
-    try:
-        return check_run(contents, place)
-    except (ValueError, TypeError, RecursionError) as error:  # what no file of ours holds
-        return Checked((problem_of("FORM", place, error, "files as this project writes them"),))
 
 
 def _files(folder: Path, runs: tuple[_Run, ...]) -> Iterator[File]:

@@ -67,13 +67,13 @@ def common_facts(all_facts: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 
 def system_of(db: sqlite3.Connection, key: str) -> System | None:
-    """The system of a key with the facts that its results agree on."""
+    """The system of a key with the facts that its results agree on; of hidden ones nothing is told."""
     found = _rows(db, "SELECT * FROM system WHERE key = ?", key)
     if not found:
         return None
     texts = db.execute(
-        "SELECT DISTINCT system_facts FROM result JOIN configuration ON configuration.key = configuration_key "
-        "WHERE system_key = ?",
+        "SELECT DISTINCT system_facts FROM result JOIN listing ON listing.seq = result.seq "
+        "WHERE listing.system_key = ? AND listing.state = 'shown'",
         (key,),
     )
     return _system(found[0], common_facts(json.loads(text) for (text,) in texts))

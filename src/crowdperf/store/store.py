@@ -7,7 +7,6 @@ that writes. Nothing is ever deleted but what its owner withdraws.
 from __future__ import annotations
 
 import contextlib
-import math
 import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Literal
 
+from crowdperf.kit.records import number_of
 from crowdperf.store import query
 from crowdperf.store.insert import add_result, drop_body, log_taken_by, set_states
 from crowdperf.store.model import Configuration, Item, NewResult, Result, Signer, Source, System
@@ -143,7 +143,7 @@ class Store:
         SameLog, Withdrawn, ValueError for a number or text that cannot be kept.
         """
         numbers = [new.value, *(figure.value for figure in new.figures), *(score.value for score in new.accuracy)]
-        if not all(map(math.isfinite, numbers)):
+        if None in map(number_of, numbers):
             raise ValueError("a result is not finite")
         with self.transaction():
             try:
@@ -219,7 +219,7 @@ class Store:
         return configuration_of(self._db, key)
 
     def system(self, key: str) -> System | None:
-        """The system of a key, with those facts that all its results agree on."""
+        """The system of a key, with those facts that all its results which are shown agree on."""
         return system_of(self._db, key)
 
     def signer(self, key_id: str) -> KnownSigner | None:

@@ -19,12 +19,12 @@ from starlette.routing import Route
 from crowdperf.kit.csv_cells import guarded
 from crowdperf.kit.html_page import plain
 from crowdperf.store.model import Result
-from crowdperf.store.query import Filter, Row
+from crowdperf.store.query import Row
 from crowdperf.store.result_json import result_object
 from crowdperf.store.store import Store, Withdrawn
 from crowdperf.web.guard import tagged
 from crowdperf.web.links import LINK, Links
-from crowdperf.web.pages import MAX_ROWS_OF_CONFIGURATION, filter_of, row_batches, rows_of_query
+from crowdperf.web.pages import filter_of, row_batches, rows_of, rows_of_query
 from crowdperf.web.queries import TableQuery, query_of
 from crowdperf.web.tables import COLUMNS, SORTS
 
@@ -78,17 +78,16 @@ def result_with_place(one: Result, link: Links) -> dict[str, Any]:
 
 
 def configuration_object(store: Store, key: str, link: Links) -> dict[str, Any] | None:
-    """A configuration with its results as a JSON object; None where there is none."""
-    configuration = store.configuration(key)
+    """A configuration with its results as a JSON object; None where no result is shown."""
+    rows = rows_of(store, "key", key)
+    configuration = store.configuration(key) if rows else None
     if configuration is None:
         return None
-    found = store.find(Filter(chosen={"key": (key,)}), limit=MAX_ROWS_OF_CONFIGURATION)
-    values = dataclasses.asdict(configuration)
     return {
         "format": FORMAT,
         "key": key,
-        "configuration": {**values, "settings": dict(configuration.settings)},
-        "results": [row_object(row, link) for row in found.rows],
+        "configuration": dataclasses.asdict(configuration),
+        "results": [row_object(row, link) for row in rows],
     }
 
 

@@ -23,7 +23,7 @@ from crowdperf.web.bundle_checks import Checker, Reader
 from crowdperf.web.compare_page import compare_page
 from crowdperf.web.comparison import MOST
 from crowdperf.web.database import VERIFIERS, Database
-from crowdperf.web.guard import HostNames, SecurityHeaders, tagged
+from crowdperf.web.guard import HEADERS, HostNames, SecurityHeaders, tagged
 from crowdperf.web.links import Links
 from crowdperf.web.queries import query_of
 from crowdperf.web.render import page, style
@@ -207,7 +207,7 @@ async def error_answer(request: Request, error: Exception) -> Response:
     """An error as a page, or as JSON below /api."""
     status = error.status_code if isinstance(error, HTTPException) else 500
     detail = error.detail if isinstance(error, HTTPException) else ""
-    headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
+    headers = dict(error.headers or {}) if isinstance(error, HTTPException) else dict(HEADERS)  # 500: behind the guard
     heading, words = MESSAGES.get(status, (f"Error {status}", ""))
     if request.url.path.startswith("/api/"):
         return JSONResponse({"error": detail or heading}, status_code=status, headers=headers)

@@ -11,6 +11,7 @@ import multiprocessing
 import resource
 import signal
 import threading
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
@@ -67,6 +68,10 @@ def _check(connection: Connection, body: bytes, limits: Limits, cpu_s: int) -> N
             connection.send(("refused", refused.problems))
         except MemoryError:
             connection.send(("refused", (_too_dear("more memory than a check may have"),)))
+        except Exception as error:  # what a stranger sent that no check foresees: no fault of its cost
+            traceback.print_exc()
+            told = f"cannot be checked ({type(error).__name__})"
+            connection.send(("refused", (Problem(rule="FORM", file="", found=told, expected="files of a run"),)))
         else:
             connection.send(("read", found))
 

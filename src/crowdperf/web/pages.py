@@ -203,15 +203,18 @@ def rows_of(store: Store, name: str, value: str) -> tuple[Row, ...]:
 
 
 def configuration_page(store: Store, link: Links, key: str) -> str | None:
-    """All results of a configuration: their spread, their history over versions of the software, the rows."""
-    configuration = store.configuration(key)
+    """All results of a configuration: their spread, their history over versions of the software, the rows.
+
+    None where no result is shown: what a hidden one says of itself is hidden, also.
+    """
+    rows = rows_of(store, "key", key)
+    configuration = store.configuration(key) if rows else None
     if configuration is None:
         return None
-    rows = rows_of(store, "key", key)
     values = [row.value for row in rows]
     usual = usual_range(values)
     rows = tuple(row._replace(labels=(*row.labels, *usual.labels(row.value))) for row in rows)
-    unit = rows[0].unit if rows else ""
+    unit = rows[0].unit
     versions = versions_of(rows)
     title = heading_of(configuration)
     return page(
@@ -223,7 +226,7 @@ def configuration_page(store: Store, link: Links, key: str) -> str | None:
         warning=warning_of(common_labels(rows)),
         summary=_summary(rows),
         distribution=box_plot(f"{title}: spread", values, unit),
-        spread=[(unit, *map(quantity, spread_of(values)))] if values else [],
+        spread=[(unit, *map(quantity, spread_of(values)))],
         history=history_plot(f"{title}: versions of the software", versions, unit),
         versions=[
             (version, f"{len(found)}", quantity(min(found)), quantity(median(found)), quantity(max(found)))
@@ -235,19 +238,17 @@ def configuration_page(store: Store, link: Links, key: str) -> str | None:
         caption="Results of this configuration, the newest first",
         configuration=configuration_pairs(configuration),
         system=system_pairs(configuration.system),
-        system_href=link.system(rows[0].system_key) if rows else "",
+        system_href=link.system(rows[0].system_key),
         json_href=link.configuration_json(key),
     )
 
 
 def common_labels(rows: Sequence[Row]) -> tuple[str, ...]:
     """The labels that all of the rows carry, in the order of the first."""
-    return tuple(label for label in rows[0].labels if all(label in row.labels for row in rows)) if rows else ()
+    return tuple(label for label in rows[0].labels if all(label in row.labels for row in rows))
 
 
 def _summary(rows: Sequence[Row]) -> str:
-    if not rows:
-        return "No result of this configuration is shown."
     signers = {row.signer for row in rows if row.signer}
     values, middle = [row.value for row in rows], median(row.value for row in rows)
     words = f"{len(rows):,} results" if len(rows) > 1 else "1 result"
@@ -271,11 +272,11 @@ def versions_of(rows: Sequence[Row]) -> list[tuple[str, list[float]]]:
 
 def system_page(store: Store, link: Links, key: str) -> str | None:
     """All results of a system."""
-    system = store.system(key)
-    if system is None:
-        return None
     wanted = Filter(chosen={"system_key": (key,)})
     rows = store.find(wanted, Sort("benchmark", False), limit=MAX_ROWS_OF_CONFIGURATION).rows
+    system = store.system(key) if rows else None
+    if system is None:
+        return None
     return page(
         "list",
         link,

@@ -5,10 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 
 from crowdperf.call.values import is_yes, truth_of
-from crowdperf.kit.server_address import is_loopback
+from crowdperf.kit.server_address import is_loopback, server_parts
 from crowdperf.kit.user_paths import expanded
 
 DEFAULT_PORT: Final = 8090
@@ -81,8 +80,8 @@ def _whole(given: Mapping[str, str], name: str, default: int, least: int, most: 
 
 
 def _origin(text: str) -> str:
-    parts = urlsplit(text)
-    if text and (parts.scheme not in ("http", "https") or not parts.netloc or parts.path or "@" in text):
+    parts = server_parts(text)
+    if text and (parts is None or parts.path or parts.query or parts.fragment or "@" in text):
         raise SettingsError(f"--origin={text}; allowed: a scheme and a host, as in https://results.example.org")
     return text
 

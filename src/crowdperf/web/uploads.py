@@ -19,7 +19,7 @@ from starlette.routing import Route
 
 from crowdperf.store.archive import Limits
 from crowdperf.store.bundle import ReadBundle
-from crowdperf.store.model import NewResult, Source
+from crowdperf.store.model import NewResult, Problem, Source
 from crowdperf.store.refusal import BundleRefused
 from crowdperf.store.share import SAME_LOG
 from crowdperf.store.signatures import Withdrawal, read_withdrawal
@@ -66,7 +66,7 @@ class StoredUpload:
 
 
 def keep(store: Store, bundle: ReadBundle, results: tuple[NewResult, ...], *, hold_new: bool) -> StoredUpload:
-    """Keep all results of a bundle or none. Raises Conflict, Withdrawn, BundleRefused, PermissionError."""
+    """Keep all results of a bundle or none. Raises PermissionError, and as Store.add."""
     known = store.signer(bundle.signer.key_id)
     if known is not None and known.trust == "blocked":
         raise PermissionError("this key is blocked")
@@ -140,6 +140,9 @@ async def _checked_and_kept(collector: Collector, body: bytes) -> Response:
         return JSONResponse(told, status_code=409)
     except Withdrawn as gone:
         raise HTTPException(410, str(gone)) from None
+    except ValueError as error:
+        found = Problem(rule="FORM", file="", found=str(error), expected="numbers and texts that can be kept")
+        return problem_answer([found])
     return JSONResponse(kept_object(kept, results), status_code=201 if kept.is_new else 200)
 
 
