@@ -60,6 +60,23 @@ def test_what_nobody_gave_is_estimated_by_the_warm_up() -> None:
     assert decide(scenario="MultiStream").target_latency_ms == Setting(0.094, ESTIMATE)
 
 
+@pytest.mark.parametrize(
+    ("fastest", "sustained", "mode", "rate"),
+    [
+        (10_000.0, 9_000.0, "test", 19_980.0),  # LoadGen needs 0.1 us a sample
+        (4e6, None, "test", 5_714_000.0),
+        (4e6, 3e6, "fast", 3_571_000.0),
+        (10_000.0, 1_000.0, "test", 3_000.0),  # a core to itself for 50 ms, but a tenth of it over the whole warm-up
+        (10_000.0, 1_000.0, "valid", 3_000.0),
+        (5e6, 1e6, "test", 2_727_000.0),
+    ],
+)
+def test_offline_requests_no_multiple_of_what_a_busy_machine_answers(fastest, sustained, mode, rate) -> None:
+    config = parse_run_config(json.dumps(request(scenario="Offline", execution_mode=mode)), "run.json", KNOWN)
+    warm = WarmUp(query_latency_ms=None, samples_per_second=fastest, sustained_samples_per_second=sustained)
+    assert resolve(config, SHAPE, PLACE, warm).target_qps == Setting(rate, ESTIMATE)
+
+
 def test_a_scenario_without_a_setting_has_none() -> None:
     assert decide(scenario="Offline").target_latency_ms is None
     assert decide(scenario="SingleStream").target_qps is None

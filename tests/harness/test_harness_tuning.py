@@ -15,12 +15,12 @@ from crowdperf.harness.base.errors import ConfigError, OutOfDeviceMemory
 from crowdperf.harness.base.failures import Failures
 from crowdperf.harness.base.responses import ResponseSink
 from crowdperf.harness.base.tensors import TensorSpec
-from crowdperf.harness.runner import shape_search
+from crowdperf.harness.runner import shape_search, warmup
 from crowdperf.harness.runner.components import search_of
 from crowdperf.harness.runner.qsl import DenseLibrary
 from crowdperf.harness.runner.shape_search import BestShape, Layout, Search, cpu_layouts, find_shape, gpu_layouts
 from crowdperf.harness.runner.sut import Work
-from crowdperf.harness.runner.warmup import Latency
+from crowdperf.harness.runner.warmup import Latency, Rate, samples_per_second
 from crowdperf.harness.watch.progress import Counts
 from crowdperf.rules.benchmarks import RECORDS
 from crowdperf.rules.names import Scenario
@@ -36,6 +36,11 @@ def plain(count: int) -> tuple[Core, ...]:
 def threaded(count: int, nodes: int = 1) -> tuple[Core, ...]:
     """Cores with two hyper-threads, of which the second ones count from 4."""
     return tuple(Core(number * nodes // count, (number, number + 4)) for number in range(count))
+
+
+def rate(samples_per_second: float) -> Rate:
+    """A measurement of 1 s in which every slice was equally fast."""
+    return Rate(fastest=samples_per_second, samples=round(samples_per_second), duration_s=1.0)
 
 
 class Numbers:
@@ -93,7 +98,7 @@ def place_of(monkeypatch):
     def made(cost, **options) -> Place:
         place = Place(cost, **options)
         query_ms = place.query_ms
-        monkeypatch.setattr(shape_search, "samples_per_second", lambda *query: 1000 * query[1] / query_ms(*query))
+        monkeypatch.setattr(shape_search, "samples_per_second", lambda *query: rate(1000 * query[1] / query_ms(*query)))
         monkeypatch.setattr(shape_search, "query_latency", lambda *query: Latency(*[query_ms(*query)] * 2))
         return place
 
@@ -178,21 +183,52 @@ def test_a_stream_is_measured_once_for_each_layout_and_again_in_turn_where_two_a
 )
 def test_a_slow_moment_of_the_machine_decides_nothing(rates: list[float], layout: Layout, monkeypatch) -> None:
     left = list(rates)
-    monkeypatch.setattr(shape_search, "samples_per_second", lambda *given: left.pop(0))
+    monkeypatch.setattr(shape_search, "samples_per_second", lambda *given: rate(left.pop(0)))
     place = Place(lambda layout, batch: 0.0)
     given = {"batch_size": 4, "smallest_batch_size": 4, "largest_batch_size": 4}
     found = find_shape(search(Scenario.OFFLINE, (TWO, ONE), **given), place.open, place.close)
     assert (found.layout, left) == (layout, [])
-    assert found.warm_up.samples_per_second == max(rates[::2] if layout == TWO else rates[1::2])
+    of_it = rates[::2] if layout == TWO else rates[1::2]
+    assert found.warm_up.samples_per_second == max(of_it)
+    assert found.warm_up.sustained_samples_per_second == sum(of_it) / len(of_it)
 
 
 def test_of_two_near_batch_sizes_both_are_measured_again(monkeypatch) -> None:
     rates = [100.0, 110.0, 130.0, 120.0, 125.0, 115.0, 50.0]
-    monkeypatch.setattr(shape_search, "samples_per_second", lambda *given: rates.pop(0))
+    monkeypatch.setattr(shape_search, "samples_per_second", lambda *given: rate(rates.pop(0)))
     place = Place(lambda layout, batch: 0.0)
     found = find_shape(search(Scenario.OFFLINE, (ONE,)), place.open, place.close)
     assert sizes_tried(found) == [(1, 4), (1, 8), (1, 4), (1, 8), (1, 4), (1, 8), (1, 2)]
     assert (found.batch_size, found.warm_up.samples_per_second) == (4, 130.0)
+
+
+def measured_on(monkeypatch, *slices: tuple[int, float]) -> Rate:
+    """The rate of slices, each with the expected number of samples and its duration."""
+    left, now_s = list(slices), 0.0
+
+    def issue(ids: list[int], indices: list[int]) -> None:
+        nonlocal now_s
+        samples, took_s = left.pop(0)
+        assert len(ids) == len(indices) == samples
+        now_s += took_s
+
+    monkeypatch.setattr(warmup, "time", SimpleNamespace(perf_counter=lambda: now_s))
+    found = samples_per_second(issue, 8, range(3))
+    assert not left
+    return found
+
+
+def test_the_first_slice_is_not_part_of_the_sustained_rate(monkeypatch) -> None:
+    assert measured_on(monkeypatch, (8, 1.0), (8, 0.5)) == Rate(fastest=16.0, samples=8, duration_s=0.5)
+    assert measured_on(monkeypatch, (8, 3.0)) == Rate(fastest=8 / 3.0, samples=8, duration_s=3.0)
+    found = measured_on(monkeypatch, (8, 0.015625), (24, 0.0625), (24, 0.25), (24, 0.125))
+    assert (found.fastest, found.sustained) == (384.0, 128.0)
+
+
+def test_slices_grow_again_if_the_first_one_took_long_only_because_of_other_programs(monkeypatch) -> None:
+    """A slice of some us is no measurement of a run of millions."""
+    found = measured_on(monkeypatch, (8, 0.25), (8, 0.00390625), (96, 0.0625), (96, 0.0625), (96, 0.125))
+    assert found == Rate(fastest=1536.0, samples=192, duration_s=0.1875)
 
 
 def test_a_multistream_query_is_split_where_that_is_faster(place_of) -> None:

@@ -18,7 +18,7 @@ from crowdperf.harness.runner.loadgen_run import available_memory_bytes
 from crowdperf.harness.runner.query_memory import require_memory
 from crowdperf.harness.runner.result import build_result
 from crowdperf.harness.runner.run import Prepared, prepare
-from crowdperf.harness.runner.settings import Origin, Setting, Settings
+from crowdperf.harness.runner.settings import Origin, Setting, Settings, offline_rate
 from crowdperf.kit.whole_file import write_json
 from crowdperf.logs.layout import RunPaths
 from crowdperf.logs.run_log import Json, LoadGenLog
@@ -118,7 +118,7 @@ def _measure(journal: Journal) -> tuple[dict[str, Json], Settings, LoadGenLog]:
     warm_up = prepared.found.warm_up
     if config.scenario is Scenario.OFFLINE:
         measured = 0.0 if outcome.log.metric is None else outcome.log.metric.value
-        value, name, part = max(measured, warm_up.samples_per_second or 0.0), "target_qps", OFFLINE_PART
+        value, name, part = max(measured, offline_rate(warm_up.samples_per_second)), "target_qps", OFFLINE_PART
     else:
         seen = [figure for figure in (probe.p50_ms, warm_up.query_latency_ms) if figure]
         value, name, part = min(seen), "target_latency_ms", STREAM_PART

@@ -24,6 +24,10 @@ OFFLINE_RATE_MARGIN = {ExecutionMode.TEST: 2.0, ExecutionMode.FAST: 1.25, Execut
 rate may be too low on a busy machine, so more than its fastest slice is requested. A run is then up to 38 % longer
 than its minimum, and a test run of seconds up to twice as long, because other work disturbs a short run more."""
 
+SUSTAINED_RATE_MARGIN = 3.0
+"""At most so many times the rate over all slices is requested. On a busy machine the fastest slice of 50 ms had a core
+to itself, the run will not: runs of 2 s became 13 to 28 s long (2 cores, seven programs, 2026-11-29). A run is too short where the machine becomes three times as fast after the warm-up."""
+
 SERVER_LOAD = 0.05
 """Part of the measured one-at-a-time rate that a Server run is sent when no rate is given: a low, safe rate, not the
 peak. A default run should stay VALID while other programs use the machine. For the peak, search it with `--find` and
@@ -34,10 +38,13 @@ SLOW_SERVER_LOAD = 0.4
 """The same for networks that take longer than SLOW_NETWORK_MS: what other programs do to the machine for some
 milliseconds matters less to them, and 100 queries at a twentieth of their rate would take minutes."""
 
-LOADGEN_OVERHEAD_MS = {Scenario.SINGLE_STREAM: 0.002, Scenario.MULTI_STREAM: 0.004, Scenario.SERVER: 0.01}
-"""The overhead of LoadGen and its Python interface per query: in the streams the minimum measured with 6.0.17 (an
-expected latency must not be too high, or LoadGen runs out of queries), in Server a generous value (a thread is woken
-for each query)."""
+LOADGEN_OVERHEAD_MS = {
+    Scenario.SINGLE_STREAM: 0.002, Scenario.MULTI_STREAM: 0.004, Scenario.SERVER: 0.01, Scenario.OFFLINE: 0.0001
+}  # fmt: skip
+"""The overhead of LoadGen and its Python interface per query, per sample in Offline: in the streams the minimum
+measured with 6.0.17 (an expected latency must not be too high, or LoadGen runs out of queries), in Server a generous value (a
+thread is woken for each query), in Offline two thirds of the CPU time of the issuing thread (a rate must not be too
+low)."""
 
 MIN_ANSWERS = 5
 """Samples of a short Offline run of the user's own model, or two of each slot of the batches if that is more, unless
@@ -134,11 +141,13 @@ class WarmUp:
     """The measurements of a short run before the test, in one scenario.
 
     query_latency_ms: a fast query (10th percentile): one sample in SingleStream and Server, eight in MultiStream. None
-    in Offline. samples_per_second: the fastest slice in Offline and Server. None in the streams.
+    in Offline. samples_per_second: the fastest slice in Offline and Server. sustained_samples_per_second: all slices
+    together. None in the streams, and the last one also of texts.
     """
 
     query_latency_ms: float | None
     samples_per_second: float | None
+    sustained_samples_per_second: float | None = None
 
 
 def _pick(given: Value | None, line: Value | None, otherwise: Setting[Value]) -> Setting[Value]:
@@ -167,7 +176,9 @@ def _target_qps(config: RunConfig, circumstances: Circumstances, warm_up: WarmUp
         return None
     given = config.target_qps if config.target_qps is not None else circumstances.user_lines.get("target_qps")
     if config.scenario is Scenario.OFFLINE:
-        rate = (warm_up.samples_per_second or 0.0) * OFFLINE_RATE_MARGIN[config.execution_mode]
+        rate = offline_rate(warm_up.samples_per_second) * OFFLINE_RATE_MARGIN[config.execution_mode]
+        if warm_up.sustained_samples_per_second is not None:
+            rate = min(rate, offline_rate(warm_up.sustained_samples_per_second) * SUSTAINED_RATE_MARGIN)
     else:
         rate = server_rate(warm_up)
         if config.mode is Mode.ACCURACY:
@@ -178,6 +189,11 @@ def _target_qps(config: RunConfig, circumstances: Circumstances, warm_up: WarmUp
     if part is None or not config.scenario.is_server:
         return wanted
     return Setting(wanted.value * part, Origin.COMPLIANCE)
+
+
+def offline_rate(measured: float | None) -> float:
+    """Return the samples per second in Offline of work that was measured at a rate without LoadGen."""
+    return 1.0 / (1.0 / measured + LOADGEN_OVERHEAD_MS[Scenario.OFFLINE] / 1000.0) if measured else 0.0
 
 
 def server_rate(warm_up: WarmUp) -> float:

@@ -6,11 +6,13 @@ core, but a few cores that share their cache, or a network with small operators,
 assumed.
 """
 
+from __future__ import annotations
+
 import contextlib
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
 
@@ -18,7 +20,7 @@ from crowdperf.harness.base.cores import Core
 from crowdperf.harness.base.errors import OutOfDeviceMemory
 from crowdperf.harness.runner.settings import WarmUp
 from crowdperf.harness.runner.sut import Work, chunked, multi_inline, single_inline, split
-from crowdperf.harness.runner.warmup import Latency, query_latency, samples_per_second, without_loadgen
+from crowdperf.harness.runner.warmup import Latency, Rate, query_latency, samples_per_second, without_loadgen
 from crowdperf.harness.watch.silence import FIRST_CALLS_S
 from crowdperf.rules.names import MULTI_STREAM_SAMPLES_PER_QUERY, Scenario
 
@@ -32,6 +34,8 @@ shared host changed its speed between seconds by 1.45 (2 cores, 2026-11-28): a s
 little."""
 
 _REMATCHES = 2
+
+_NO_RATE = Rate(fastest=0.0, samples=0, duration_s=0.0)
 
 SERVER_BATCH_OF_LIMIT = 0.25
 """The largest batch of a Server run lasts at most this part of the latency limit: a sample may have to wait for the
@@ -144,13 +148,19 @@ def gpu_layouts(gpus: int, instances: int | None) -> tuple[Layout, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """The measurement of a layout. goodness: larger is better. latency: of a stream's queries. rate: samples/s
-    elsewhere, in batches of `batch_size`."""
+    """The measurement of a layout. goodness: larger is better. latency: of a stream's queries. rate: elsewhere, in
+    batches of `batch_size`."""
 
     goodness: float
     batch_size: int
     latency: Latency | None = None
-    rate: float = 0.0
+    rate: Rate = _NO_RATE
+
+    def with_other(self, other: _Measured | None) -> _Measured:
+        """Return the better of two measurements of one candidate, with the rate of both. None: the second failed."""
+        if other is None:
+            return self
+        return replace(max(self, other, key=lambda one: one.goodness), rate=self.rate.with_other(other.rate))
 
 
 Again: TypeAlias = "Callable[[], _Measured | None]"
@@ -176,6 +186,10 @@ class _Tuner:
         candidate = Candidate(layout.instances, layout.threads, layout.is_spinning, batch_size, float(f"{figure:.4g}"))
         self.candidates.append(candidate)
 
+    def _noted(self, layout: Layout, batch_size: int, rate: Rate) -> _Measured:
+        self._note(layout, batch_size, rate.fastest)
+        return _Measured(rate.fastest, batch_size, rate=rate)
+
     def _measure(self, work: Work, layout: Layout) -> _Measured:
         if self._search.scenario.is_stream:
             latency = self._stream_latency(work)
@@ -186,8 +200,7 @@ class _Tuner:
             self.batch_size //= 2
             work.failures.forget()
             rate = self.rate(work, self.batch_size)
-        self._note(layout, self.batch_size, rate or 0.0)
-        return _Measured(rate or 0.0, self.batch_size, rate=rate or 0.0)
+        return self._noted(layout, self.batch_size, rate or _NO_RATE)
 
     def _compared(self, best: _Measured, candidate: _Measured, again: Again, its_again: Again) -> tuple[_Measured, ...]:
         """Return the best that each of two does: near ones are measured again in turn, `again` the first and
@@ -196,8 +209,7 @@ class _Tuner:
             low, high = sorted((best.goodness, candidate.goodness))
             if not self.has_time or high > low * _NEAR:
                 break
-            best = max(best, again() or best, key=lambda one: one.goodness)
-            candidate = max(candidate, its_again() or candidate, key=lambda one: one.goodness)
+            best, candidate = best.with_other(again()), candidate.with_other(its_again())
         return best, candidate
 
     def _stream_latency(self, work: Work) -> Latency:
@@ -214,8 +226,8 @@ class _Tuner:
             finally:
                 shape.close()
 
-    def rate(self, work: Work, batch_size: int) -> float | None:
-        """Return samples per second in batches of `batch_size` on all instances, or None if the device does not have
+    def rate(self, work: Work, batch_size: int) -> Rate | None:
+        """Return the rate in batches of `batch_size` on all instances, or None if the device does not have
         enough memory for it."""
         at_once = batch_size * len(work.networks)
         with without_loadgen(work, self._search.silence_s) as alone:
@@ -261,12 +273,12 @@ class _Tuner:
                 self._close(work)
         return best, best_work, best_measured
 
-    def best_batch(self, work: Work, layout: Layout, known: _Measured) -> tuple[int, float]:
-        """Return the batch size with the highest rate, and the rate: doubled while the rate rises, else halved. One
-        doubling is tried even if no time is left."""
+    def best_batch(self, work: Work, layout: Layout, known: _Measured) -> _Measured:
+        """Return the measurement of the batch size with the highest rate: doubled while the rate rises, else halved.
+        One doubling is tried even if no time is left."""
         search, start, best = self._search, known.batch_size, known
         if not search.has_batch_search:
-            return best.batch_size, best.rate
+            return best
         for factor in (2.0, 0.5):
             batch_size, is_certain = int(best.batch_size * factor), factor > 1.0
             while search.smallest_batch_size <= batch_size <= search.largest_batch_size:
@@ -287,16 +299,13 @@ class _Tuner:
                 batch_size = int(batch_size * factor)
             if best.batch_size != start:
                 break
-        return best.batch_size, best.rate
+        return best
 
     def _batch(self, work: Work, layout: Layout, batch_size: int) -> _Measured | None:
         """Return the measurement of batches of this size, or None if the device does not have enough memory for
         them."""
         rate = self.rate(work, batch_size)
-        if rate is None:
-            return None
-        self._note(layout, batch_size, rate)
-        return _Measured(rate, batch_size, rate=rate)
+        return None if rate is None else self._noted(layout, batch_size, rate)
 
 
 def _some(work: Work, count: int) -> list[int]:
@@ -315,13 +324,16 @@ def find_shape(search: Search, open_work: Callable[[Layout], Work], close: Calla
     if measured.latency is not None:
         warm_up = WarmUp(query_latency_ms=measured.latency.fast_ms, samples_per_second=None)
         return BestShape(layout, search.batch_size, work, warm_up, tuple(tuner.candidates))
-    batch_size, rate = tuner.best_batch(work, layout, measured)
-    if search.scenario is Scenario.OFFLINE:
-        warm_up = WarmUp(query_latency_ms=None, samples_per_second=rate)
-        return BestShape(layout, batch_size, work, warm_up, tuple(tuner.candidates))
-    with without_loadgen(work, search.silence_s) as alone:
-        latency = query_latency(single_inline(alone).issue, 1, work.library.loaded)
-    limit_ms = search.limit_ms or math.inf
-    most = min(batch_size, limit_ms * SERVER_BATCH_OF_LIMIT / 1000.0 * rate / layout.instances)
-    warm_up = WarmUp(query_latency_ms=latency.fast_ms, samples_per_second=rate)
-    return BestShape(layout, max(1, int(most)), work, warm_up, tuple(tuner.candidates))
+    best = tuner.best_batch(work, layout, measured)
+    batch_size, rate = best.batch_size, best.rate
+    latency_ms = None
+    if search.scenario is not Scenario.OFFLINE:
+        with without_loadgen(work, search.silence_s) as alone:
+            latency_ms = query_latency(single_inline(alone).issue, 1, work.library.loaded).fast_ms
+        limit_ms = search.limit_ms or math.inf
+        most = min(batch_size, limit_ms * SERVER_BATCH_OF_LIMIT / 1000.0 * rate.fastest / layout.instances)
+        batch_size = max(1, int(most))
+    warm_up = WarmUp(
+        query_latency_ms=latency_ms, samples_per_second=rate.fastest, sustained_samples_per_second=rate.sustained
+    )
+    return BestShape(layout, batch_size, work, warm_up, tuple(tuner.candidates))
