@@ -219,6 +219,12 @@ def test_a_scratch_space_is_told_with_its_fix(
     assert told.level == ("problem" if fixes else "ok")
 
 
+def test_a_folder_is_made_for_another_user_even_where_the_caller_may_write(tmp_path: Path) -> None:
+    machine = build(tmp_path, {"/mnt/x": ""}, writable=["/mnt"])
+    told = only(checks.scratch(machine, me(machine)._replace(is_self=False), SCRATCH))
+    assert shown(told) == [f"sudo mkdir -p {SCRATCH}", f"sudo chown bench: {SCRATCH}"]
+
+
 def test_the_last_mount_at_a_place_counts() -> None:
     known = mounts.rows("a /m ext4 ro 0 0\nb /m xfs rw 0 0\nc /m/a\\040b nfs rw 0 0\n")
     assert [mounts.holding(known, path).kind for path in ("/m", "/m/x", "/m/a b")] == ["xfs", "xfs", "nfs"]  # type: ignore[union-attr]

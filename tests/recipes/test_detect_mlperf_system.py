@@ -263,6 +263,21 @@ def test_gpus_of_two_kinds_are_no_known_system(tmp_path: Path) -> None:
     assert "different GPUs" in match.reasons[0]
 
 
+@pytest.mark.parametrize(
+    ("cloud", "cpu", "system_id"),
+    [
+        ("", "AMD EPYC 7742", "A100-SXM4x8"), ("azure", "AMD EPYC 7V12", "A100_SXM4_40GBx8"),
+        ("aws", "AMD EPYC 7742", "A100-SXM4x8"), ("aws", "AMD EPYC 7V12", "A100_SXM4_40GBx8"),
+    ],
+)  # fmt: skip
+def test_of_systems_with_the_same_gpus_the_nearest_is_meant(cloud: str, cpu: str, system_id: str) -> None:
+    found = system.look(probe.recorded(selection.SHIPPED / "t4x8"))
+    gpus = tuple(one._replace(name="NVIDIA A100-SXM4-40GB", memory_mib=40960) for one in found.driver.gpus)
+    parts = {"driver": found.driver._replace(gpus=gpus), "host": found.host._replace(cloud=cloud)}
+    other = found.__class__(**{**vars(found), **parts, "cpu": found.cpu._replace(model_name=cpu)})
+    assert known_systems.match(other, known_systems.read()).system_id == system_id
+
+
 def test_another_processor_is_told_and_is_still_a_match() -> None:
     described = system.look(probe.recorded(selection.SHIPPED / "t4x8"))
     other = described.__class__(**{**vars(described), "cpu": described.cpu._replace(model_name="AMD EPYC 9654")})

@@ -345,7 +345,14 @@ def test_a_toolkit_that_does_not_compile_is_told_with_nvccs_words(
     answer, _ = after_pip(hook_input, tmp_path / "venv")
     assert answer["return"] == 1
     assert "no g++" in answer["error"]
-    assert "hint:" in answer["error"]
+    assert "hint: a host compiler is needed" in answer["error"]
+
+
+def test_a_compiler_that_is_too_new_is_told(hook_input: Any, inside: Path, tmp_path: Path) -> None:
+    said = "echo '#error -- unsupported GNU version! gcc versions later than 12 are not supported' >&2; exit 1\n"
+    wheels(tmp_path / "venv/lib/python3.11/site-packages", VERSION_ANSWER + said)
+    answer, _ = after_pip(hook_input, tmp_path / "venv")
+    assert "hint: the host's gcc is newer than this CUDA allows" in answer["error"]
 
 
 def test_wheels_of_an_unknown_layout_are_told(hook_input: Any, inside: Path, tmp_path: Path) -> None:

@@ -224,7 +224,7 @@ def test_azures_run_is_planned_for_its_machine_with_the_published_figures(tmp_pa
     text = pages.plan_text(Around(request.read(input_values(RECIPE, env), {}, tmp_path), "s"), plan)
     assert "SIMULATED" in text and "registry/gptj/Offline.yaml:" in text
     assert "space of gptj-99: at least 95 GB, 61 GB of memory to make the model" in text
-    assert " h, after their requirements" in text
+    assert "runs: at least 0.41 h, after their requirements" in text, "and with all samples of both accuracy runs"
     assert "gptj-Server-gpu-b32-fp16.default.plan" in text
     assert not list(tmp_path.iterdir())
     with pytest.raises(request.MakeError, match="which cannot run anything"):

@@ -11,6 +11,8 @@ import pytest
 from recipe_loader import exported, load_module, load_recipe, recipe_meta
 from results_builder import RECORDED, accuracy_run, recorded_run, v07_run
 
+from crowdperf.rules.names import STAND_IN_LABEL, SYNTHETIC_LABEL
+
 recipe = load_recipe("update-mlperf-results")
 placement = load_module("update-mlperf-results", "placement")
 update = load_module("update-mlperf-results", "update")
@@ -280,13 +282,14 @@ def test_an_update_that_ends_at_any_moment_is_finished_by_the_next(inside, call,
     assert call()["env"]["CM_MLPERF_UPDATE_RESULTS_CHANGE_COUNT"] == "0"
 
 
-def test_what_was_made_by_a_program_is_still_called_so_when_its_records_stay_behind(inside, call):
-    label = "synthetic input, not an MLPerf result"
+@pytest.mark.parametrize("label", [SYNTHETIC_LABEL, STAND_IN_LABEL])
+def test_what_was_made_by_a_program_is_still_called_so_when_its_records_stay_behind(inside, call, label):
+    made = {"model": label == SYNTHETIC_LABEL, "dataset": False}
     for run in (
         recorded_run(logs(inside, "s", "resnet50", "Offline", "performance", "run_1"), "valid-offline"),
         accuracy_run(logs(inside, "s", "resnet50", "Offline", "accuracy")),
     ):
-        (run / "result.json").write_text(json.dumps({"label": label, "is_synthetic": {"model": True}}))
+        (run / "result.json").write_text(json.dumps({"label": label, "is_synthetic": made}))
     refused = call()
     assert refused["return"] == 1 and not (inside / "results").exists()
     assert refused["error"].count(f"{label}, --include_synthetic copies it, with this label") == 2
@@ -296,7 +299,7 @@ def test_what_was_made_by_a_program_is_still_called_so_when_its_records_stay_beh
     from crowdperf.logs.result_rows import compare, read_results
 
     (row,) = read_results(inside / "results").rows
-    assert (row.label, row.is_synthetic) == (label, True)
+    assert row.label == label and (row.is_synthetic or label == STAND_IN_LABEL)
     assert compare(row).reason == f"not compared: {label}"
 
 
@@ -308,6 +311,16 @@ def test_a_folder_of_somebody_else_beside_the_output_is_left_alone(inside, call)
     assert "is in the way" in call()["error"]
     assert mine.read_text() == "mine"
     assert not (inside / "results").exists()
+
+
+@pytest.mark.parametrize("content", ["{", '{"format": 99, "moves": []}'])
+def test_a_plan_of_another_format_is_left_to_its_owner(inside, call, content):
+    v07_run(logs(inside, "1", "s", "resnet50", "Offline"), "Offline", 100.0)
+    plan = placement.Folders(inside / "results", inside / "results_metadata.json").plan_file
+    plan.parent.mkdir(parents=True)
+    plan.write_text(content)
+    assert f"{plan} cannot be read. Look into" in call()["error"]
+    assert plan.read_text() == content and not (inside / "results").exists()
 
 
 def test_two_updates_do_not_work_at_once(inside, call):
