@@ -1,46 +1,18 @@
-"""Hooks of get-ml-model-digits: give the model that fit_model.py wrote to the recipes above.
+"""Hooks of get-ml-model-digits: hand on the model that fit_model.py wrote, with the accuracy that it measured."""
 
-The fit runs in the benchmark's virtual environment (numpy and onnxruntime live there); here only the facts
-in its `model.json` are read.
-"""
-
-import json
 from pathlib import Path
 
-MODEL_FILE = "digits.onnx"
-MODEL_INFO_FILE = "model.json"
+from crowdperf.call.answers import runs_to_its_end
+from crowdperf.data.answers import model_answer
+from crowdperf.data.model_info import read_model_info
 
-
-def model_environment(folder: Path) -> dict[str, str]:
-    """The env keys that describe the model in `folder`, from its model.json.
-
-    Raises OSError, ValueError or KeyError when model.json is missing, broken or incomplete.
-    """
-    info = json.loads((folder / MODEL_INFO_FILE).read_text(encoding="utf-8"))
-    return {
-        "CM_ML_MODEL_FILE": MODEL_FILE,
-        "CM_ML_MODEL_FILE_WITH_PATH": str(folder / MODEL_FILE),
-        "CM_ML_MODEL_PATH": str(folder),
-        "CM_ML_MODEL_INFO_FILE": str(folder / MODEL_INFO_FILE),
-        "CM_ML_MODEL_NAME": info["name"],
-        "CM_ML_MODEL_REFERENCE_ACCURACY": str(info["reference"]["acc"]),
-    }
-
-
-def plan(i):
-    """The step runs to its end with the dependencies it has; what it sets is known only then."""
-    return {"return": 0}
+plan = runs_to_its_end
 
 
 def postprocess(i):
-    """CM hook: exports the model's paths and accuracy and declares its files to the cache."""
-    folder = Path.cwd()
-    try:
-        i["env"].update(model_environment(folder))
-    except (OSError, ValueError, KeyError) as error:
-        return {
-            "return": 1,
-            "error": f"{folder / MODEL_INFO_FILE} cannot be used: {error!r}\n"
-            "hint: cm run script --tags=get,ml-model,digits --new",
-        }
-    return {"return": 0, "files": [MODEL_FILE, MODEL_INFO_FILE]}
+    """CM hook: exports the model's files, after a look at their checksums."""
+    env, folder = i["env"], Path.cwd()
+    answer = model_answer(env, folder)
+    if answer["return"] == 0:
+        env["CM_ML_MODEL_REFERENCE_ACCURACY"] = str(read_model_info(folder).values["reference"]["acc"])
+    return answer
