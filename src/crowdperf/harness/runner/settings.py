@@ -26,7 +26,8 @@ than its minimum, and a test run of seconds up to twice as long, because other w
 
 SUSTAINED_RATE_MARGIN = 3.0
 """At most so many times the rate over all slices is requested. On a busy machine the fastest slice of 50 ms had a core
-to itself, the run will not: runs of 2 s became 13 to 28 s long (2 cores, seven programs, 2026-11-29). A run is too short where the machine becomes three times as fast after the warm-up."""
+to itself, the run will not: runs of 2 s became 13 to 28 s long (2 cores, seven programs, 2026-11-29). A run is
+too short where the machine becomes three times as fast after the warm-up."""
 
 SERVER_LOAD = 0.05
 """Part of the measured one-at-a-time rate that a Server run is sent when no rate is given: a low, safe rate, not the
@@ -42,9 +43,9 @@ LOADGEN_OVERHEAD_MS = {
     Scenario.SINGLE_STREAM: 0.002, Scenario.MULTI_STREAM: 0.004, Scenario.SERVER: 0.01, Scenario.OFFLINE: 0.0001
 }  # fmt: skip
 """The overhead of LoadGen and its Python interface per query, per sample in Offline: in the streams the minimum
-measured with 6.0.17 (an expected latency must not be too high, or LoadGen runs out of queries), in Server a generous value (a
-thread is woken for each query), in Offline two thirds of the CPU time of the issuing thread (a rate must not be too
-low)."""
+measured with 6.0.17 (an expected latency must not be too high, or LoadGen runs out of queries), in Server a generous
+value (a thread is woken for each query), in Offline two thirds of the CPU time of the issuing thread (a rate must not
+be too low)."""
 
 MIN_ANSWERS = 5
 """Samples of a short Offline run of the user's own model, or two of each slot of the batches if that is more, unless
