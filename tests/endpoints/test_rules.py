@@ -184,10 +184,10 @@ def test_an_unreadable_file_is_named_and_the_rest_is_checked(submission: Path):
 
 def test_a_link_and_the_name_of_the_machine_are_refused(submission: Path):
     (point(submission, 4) / "server_configs").symlink_to("/etc")
-    at(4, "config.yaml", lambda one: one["endpoint_config"].update(endpoints=["http://gpu-node-17.lab:8000/v1"]))(
-        submission
-    )
-    assert errors_of(submission) == {"E15": 1, "E16": 1}
+    for address in ("http://gpu-node-17.lab:8000/v1", "http://[::1:8000/v1"):
+        change = {"endpoints": [address]}
+        at(4, "config.yaml", lambda one, change=change: one["endpoint_config"].update(change))(submission)
+        assert errors_of(submission) == {"E15": 1, "E16": 1}
 
 
 def test_findings_that_differ_in_numbers_only_are_one_line(tmp_path: Path):

@@ -65,13 +65,13 @@ def test_paths_addresses_and_keys_of_the_machine_stay_out():
     config = masked_config(
         "model_params: {name: openai/gpt-oss-120b, tokenizer_name: /home/somebody/tok}\n"
         "datasets: [{path: ~/data/questions.jsonl}]\n"
-        "endpoint_config: {api_key: verysecret, endpoints: ['https://user:word@gpu-17.lab:8443/v1']}\n"
+        "endpoint_config: {api_key: verysecret, endpoints: ['https://user:word@gpu-17.lab:8443/v1', 'http://[gpu']}\n"
         "report_dir: /scratch/somebody/r4\n"
     )
     assert config == {
         "model_params": {"name": "openai/gpt-oss-120b", "tokenizer_name": "tok"},
         "datasets": [{"path": "questions.jsonl"}],
-        "endpoint_config": {"endpoints": ["https://endpoint:8443/v1"]},
+        "endpoint_config": {"endpoints": ["https://endpoint:8443/v1", "http://endpoint"]},
         "report_dir": "r4",
     }
 

@@ -21,6 +21,7 @@ from crowdperf.fronts.virtualclient import expressions
         ("2 - 3 - 4", "-5"),
         ("16777216000 * 80 / 100", "13421772800"),  # 64 bits, because the first number needs them
         ("2147483647L + 1", "2147483648"),
+        ("-2L * 2000000000", "-4000000000"),  # a long stays one behind its sign
         ("1e3", "1000"),
         ("1e20 * 2", "2E+20"),
         ("4 <= 2", "false"),
@@ -52,6 +53,7 @@ def test_an_expression_comes_to_what_csharp_makes_of_it(text, result):
         ("1 / 0", "division by zero"),
         ("1 % 0", "division by zero"),
         ("2147483647 + 1", "overflows 32 bits. Append L"),
+        ("-2147483648 - 1", "overflows 32 bits. Append L"),
         ("9223372036854775807L + 1", "overflows 64 bits"),
         ("99999999999999999999", "overflows"),
         ("1e999", "too large"),

@@ -96,6 +96,15 @@ def test_a_bundle_of_the_viewer_is_a_curve_without_its_makers_folder(tmp_path: P
     assert "anna" not in json.dumps(result_object(result))
 
 
+@pytest.mark.parametrize("wrong", [5, "x", [5], None])
+def test_nodes_that_are_none_leave_the_curve(tmp_path: Path, wrong: object) -> None:
+    content = viewer_bundle()
+    content["submissions"][0]["combined_submission"]["sut_details"]["node_types"] = wrong
+    (tmp_path / "bundle.json").write_text(json.dumps(content))
+    with Store.open(tmp_path / "a.db") as store:
+        assert len(import_loaded(store, load(tmp_path / "bundle.json")).added) == 1
+
+
 @pytest.mark.parametrize("text", ["{}", "[]", "x", '{"bundle_version": 2, "submissions": [], "runs": []}'])
 def test_another_json_file_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "bundle.json").write_text(text)

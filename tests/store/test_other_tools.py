@@ -181,7 +181,7 @@ def test_another_file_is_refused_with_what_is_looked_for(text: str, words: str) 
         results_of_file(text.encode("latin-1"), "a.json")
 
 
-@pytest.mark.parametrize("wrong", ["x", None, [], {}, float("nan"), -1, True])
+@pytest.mark.parametrize("wrong", ["x", None, [], {}, float("nan"), -1, True, pytest.param(10**400, id="400 digits")])
 def test_wrong_values_are_left_out_and_never_shown_as_a_number(wrong: object) -> None:
     damaged = {key: wrong if isinstance(value, float) else value for key, value in VLLM.items()}
     (found,) = results_of_file(json.dumps(damaged).encode(), "a.json")
@@ -189,6 +189,8 @@ def test_wrong_values_are_left_out_and_never_shown_as_a_number(wrong: object) ->
     damaged = {key: wrong if isinstance(value, dict) else value for key, value in AIPERF.items()}
     with pytest.raises(NotOfTool):
         results_of_file(json.dumps(damaged).encode(), "a.json")
+    for parts in ({"phases": wrong}, {"models": {"items": wrong}}, {"endpoint": {"model_names": wrong}}):
+        assert only({**AIPERF, "input_config": parts}).configuration.benchmark == "own model: not recorded"
 
 
 def test_an_import_keeps_them_once(tmp_path: Path) -> None:

@@ -64,7 +64,10 @@ def address_findings(config: ClientConfig, path: str) -> Iterator[Finding]:
     """Yield the addresses of config.yaml that name a machine, and paths that begin at a root."""
     says = Says("E15", path)
     for address in config.endpoints:
-        host = urlsplit(address).hostname or ""
+        try:
+            host = urlsplit(address).hostname
+        except ValueError:  # an IPv6 address without its bracket
+            host = None
         if host not in _LOCAL:
             yield says.error("endpoint_config.endpoints contains the name of a machine", f"http://{MASKED_HOST}:PORT")
     for name, value in (("tokenizer_name", config.tokenizer), *((one.name, one.path) for one in config.datasets)):

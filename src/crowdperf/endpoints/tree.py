@@ -231,11 +231,11 @@ def _is_path(value: str) -> bool:
 
 
 def _masked_address(address: str) -> str:
-    parts = urlsplit(address)
     try:
+        parts = urlsplit(address)
         port = f":{parts.port}" if parts.port else ""
-    except ValueError:
-        port = ""
+    except ValueError:  # a port that is none, an IPv6 address without its bracket
+        return f"http://{MASKED_HOST}"
     return f"{parts.scheme}://{MASKED_HOST}{port}{parts.path}"
 
 

@@ -43,7 +43,8 @@ class CurveFacts:
     made_utc: str
 
 
-def _nodes(system: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def nodes_of(system: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The kinds of nodes that a system_desc.json describes."""
     found = system.get("node_types")
     return [node for node in found if isinstance(node, dict)] if isinstance(found, list) else []
 
@@ -72,7 +73,7 @@ def _facts(system: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> Ite
 
 def system_of(system: Mapping[str, Any]) -> System:
     """The machine of a system_desc.json: nodes are added up, and the first kind of node says what its host is."""
-    nodes = _nodes(system)
+    nodes = nodes_of(system)
     accelerator, count = _accelerators(nodes)
     first = nodes[0] if nodes else {}
     memory = stripped_text(first.get("host_memory_capacity")) or stripped_text(first.get("host_memory_configuration"))

@@ -9,7 +9,7 @@ import hashlib
 import itertools
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -18,7 +18,7 @@ from crowdperf.kit.text_documents import given_bytes
 from crowdperf.rules.names import counted, printable
 from crowdperf.store.exports import EXPORT, Export, ExportedResult, read_export
 from crowdperf.store.keys import digest_of
-from crowdperf.store.model import Item, Source, SourceKind
+from crowdperf.store.model import Item, NewResult, Source, SourceKind
 from crowdperf.store.other_tools import CSV_START, LARGEST_BYTES, NotOfTool, results_of_file
 from crowdperf.store.restore import restore_actions, restore_hidden, restore_withdrawn, unvouched
 from crowdperf.store.result_folders import LeftOut, Seen, results_below
@@ -77,7 +77,7 @@ def _table(path: Path) -> Loaded:
     """A summary.csv of MLCommons, or a table of aiperf."""
     content = given_bytes(path)
     if content.startswith(CSV_START):
-        return _other_tool(path, content)
+        return _of_tool("other-tool", results_of_file, path.name, content)
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -110,29 +110,24 @@ def _tree(path: Path) -> Loaded:
     return Loaded("endpoints-tree", (one if isinstance(one, LeftOut) else Item(one, source) for one in found))
 
 
-def _viewer_bundle(path: Path) -> Loaded:
-    from crowdperf.store.viz_bundles import WrongBundle, curves_of_bundle
-
-    source = Source(kind="endpoints-tree", name=path.name, digest=hashlib.sha256(given_bytes(path)).hexdigest())
-    try:
-        found = list(curves_of_bundle(path))
-    except WrongBundle as error:
-        raise NothingToImport(str(error)) from error
-    return Loaded("endpoints-tree", [one if isinstance(one, LeftOut) else Item(one, source) for one in found])
-
-
 def _json_file(path: Path) -> Loaded:
     content = given_bytes(path, LARGEST_BYTES)
-    return _viewer_bundle(path) if b'"bundle_version"' in content else _other_tool(path, content)
+    if b'"bundle_version"' not in content:
+        return _of_tool("other-tool", results_of_file, path.name, content)
+    from crowdperf.store.viz_bundles import curves_of_bundle
+
+    return _of_tool("endpoints-tree", curves_of_bundle, path.name, content)
 
 
-def _other_tool(path: Path, content: bytes) -> Loaded:
-    source = Source(kind="other-tool", name=path.name, digest=hashlib.sha256(content).hexdigest())
+def _of_tool(
+    kind: SourceKind, read: Callable[[bytes, str], Iterable[NewResult | LeftOut]], name: str, content: bytes
+) -> Loaded:
+    """What another tool wrote, by the reader of its files."""
+    source = Source(kind=kind, name=name, digest=hashlib.sha256(content).hexdigest())
     try:
-        found = results_of_file(content, path.name)
+        return Loaded(kind, [one if isinstance(one, LeftOut) else Item(one, source) for one in read(content, name)])
     except NotOfTool as error:
         raise NothingToImport(str(error)) from error
-    return Loaded("other-tool", [one if isinstance(one, LeftOut) else Item(one, source) for one in found])
 
 
 def _bundle(path: Path) -> Loaded:

@@ -22,12 +22,12 @@ ours, inter_token_latency is TPOT.
 import csv
 import hashlib
 import io
-import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from crowdperf.kit.records import number_of
 from crowdperf.kit.text_documents import json_object, mapping, numbered_lines, part, utf8_text
 from crowdperf.store import facts
 from crowdperf.store.facts import stripped_text
@@ -77,8 +77,12 @@ class Measured:
 
 
 def _number(value: object) -> float | None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and 0 <= value < math.inf else None  # type: ignore[arg-type,operator]
+    number = number_of(value)
+    return None if number is None or number < 0 else float(number)
+
+
+def _items(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _whole(value: object) -> int | None:
@@ -192,9 +196,9 @@ def _aiperf(content: Mapping[str, Any]) -> Measured:
     """A profile_export_aiperf.json, or the same of a CSV file, which has metrics only."""
     metrics = {tag: one for tag, one in content.items() if isinstance(one, Mapping) and "unit" in one}
     config = mapping(content.get("input_config"))
-    models = [stripped_text(mapping(one).get("name")) for one in part(config, "models", "items") or ()]
-    models += [stripped_text(name) for name in part(config, "endpoint", "model_names") or ()]  # up to 2025
-    phases = [mapping(one) for one in config.get("phases") or ()]
+    models = [stripped_text(mapping(one).get("name")) for one in _items(part(config, "models", "items"))]
+    models += [stripped_text(name) for name in _items(part(config, "endpoint", "model_names"))]  # up to 2025
+    phases = [mapping(one) for one in _items(config.get("phases"))]
     load = next((one for one in phases if one.get("name") == "profiling"), mapping(config.get("loadgen")))
     errors = content.get("error_summary")
     counted = [_whole(part(metrics, tag, "avg")) for tag in ("request_count", "error_request_count")]

@@ -7,35 +7,26 @@ submission in it, with the figures that the viewer derived.
 Format: bundle.py and adapt.py of mlperf-viz 2.0.0 (read 2026-11-23). source_path, a folder of its maker, is not kept.
 """
 
-import math
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
-from crowdperf.kit.text_documents import given_text, json_object, mapping
-from crowdperf.store.curve_results import CurveFacts, result_of_curve
+from crowdperf.kit.records import number_of
+from crowdperf.kit.text_documents import json_object, mapping, utf8_text
+from crowdperf.store.curve_results import CurveFacts, nodes_of, result_of_curve
 from crowdperf.store.facts import stripped_text
 from crowdperf.store.keys import digest_of
 from crowdperf.store.model import CurvePoint, NewResult
+from crowdperf.store.other_tools import NotOfTool
 from crowdperf.store.result_folders import LeftOut
 
 VERSION = 1
 
 
-class WrongBundle(ValueError):
-    """The file is no bundle of the viewer; the message says what it should have."""
-
-
-def _number(value: object) -> float | None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and math.isfinite(value) else None  # type: ignore[arg-type]
-
-
 def _point(run: Mapping[str, Any]) -> tuple[CurvePoint, float] | None:
     """A point and its seconds; None where it lacks a figure of the chart."""
     direct, derived = mapping(run.get("direct_fields")), mapping(run.get("derived_fields"))
-    figures = [_number(derived.get(name)) for name in ("system_tps", "tps_per_user", "ttft")]
-    concurrency, duration = _number(direct.get("concurrency")), _number(direct.get("measured_run_duration"))
+    figures = [number_of(derived.get(name)) for name in ("system_tps", "tps_per_user", "ttft")]
+    concurrency, duration = number_of(direct.get("concurrency")), number_of(direct.get("measured_run_duration"))
     if None in figures or concurrency is None:
         return None
     tps, per_user, ttft = (figure for figure in figures if figure is not None)
@@ -53,9 +44,8 @@ def _point(run: Mapping[str, Any]) -> tuple[CurvePoint, float] | None:
 def _system(combined: Mapping[str, Any]) -> dict[str, Any]:
     """What the parts of a combined submission say of the system, as system_desc.json has it."""
     details, metadata = mapping(combined.get("sut_details")), mapping(combined.get("sut_metadata"))
-    nodes = details.get("node_types")
     backend = stripped_text(details.get("serving_framework"))
-    rows = [{"inference_backend": backend, **node} for node in nodes or () if isinstance(node, dict)]
+    rows = [{"inference_backend": backend, **node} for node in nodes_of(details)]
     return {**metadata, "system_size": details.get("system_size"), "node_types": rows}
 
 
@@ -88,15 +78,15 @@ def _curve(entry: Mapping[str, Any], runs: list[Mapping[str, Any]]) -> NewResult
     )
 
 
-def curves_of_bundle(path: Path) -> Iterator[NewResult | LeftOut]:
-    """Give each curve of a bundle, and each submission without one, with why. Raises WrongBundle, OSError."""
+def curves_of_bundle(file: bytes, name: str) -> Iterator[NewResult | LeftOut]:
+    """Give each curve of a bundle, and each submission without one, with why. Raises NotOfTool."""
     try:
-        content = json_object(given_text(path))
+        content = json_object(utf8_text(file))
     except ValueError as error:
-        raise WrongBundle(f"{path.name}: {error}") from error
+        raise NotOfTool(f"{name}: {error}") from error
     entries, runs = content.get("submissions"), content.get("runs")
     if content.get("bundle_version") != VERSION or not isinstance(entries, list) or not isinstance(runs, list):
-        raise WrongBundle(f"{path.name} is not a bundle of mlperf-viz: bundle_version {VERSION}, submissions and runs")
+        raise NotOfTool(f"{name} is not a bundle of mlperf-viz: bundle_version {VERSION}, submissions and runs")
     rows = [run for run in runs if isinstance(run, dict)]
     for number, entry in enumerate(entries):
         said = mapping(entry)

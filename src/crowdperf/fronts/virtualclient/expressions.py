@@ -148,8 +148,12 @@ class _Parser:
         for sign in reversed(signs):
             if isinstance(value, str) or isinstance(value, bool) is not (sign == "!"):
                 raise self._error(f"{sign!r} does not apply to {value!r}")
-            value = not value if sign == "!" else -value if sign == "-" else value
+            value = not value if sign == "!" else self._negative(value) if sign == "-" else value
         return value
+
+    def _negative(self, value: int | float) -> int | float:
+        """A long stays one, but for the least number of 32 bits, which C# reads together with its sign."""
+        return _Long(-value) if isinstance(value, _Long) and value != 2**31 else -value
 
     def _plain(self) -> Value:
         kind, word, _ = self._tokens[self._place]
