@@ -44,6 +44,18 @@ def command_of(text: str) -> list[str]:
     return asked
 
 
+def output_of(given: Path | None) -> Path:
+    """The file to write. Raises BundleError for a folder, and for an existing file that nobody named."""
+    output = given or Path.cwd() / f"crowdperf-bundle{SUFFIX}"
+    if output.is_dir():
+        raise BundleError(f"--output={output} is a folder\nhint: --output={output / f'crowdperf-bundle{SUFFIX}'}")
+    if given is None and output.exists():
+        raise BundleError(
+            f"{output} exists, and --output is not given\nhint: add --output=NAME{SUFFIX}, which is replaced if it exists"
+        )
+    return output
+
+
 def own_files(given: Mapping[str, Mapping[str, Any]]) -> dict[str, Given]:
     """The user's own files by their inputs. given: of `cm lock`. Raises DataError."""
     found = {
@@ -78,7 +90,8 @@ def require_inside(entries: Mapping[str, Mapping[str, str]], own: Mapping[str, G
     for row in entries.values():
         place = Path(row["depends_on"])
         name = next((name for start, name in INPUTS_OF.items() if row["recipe"].startswith(start)), "")
-        if name and row["depends_on"] and not any(place.is_relative_to(one.path) for one in own.values()):
+        is_given = name in own or any(place.is_relative_to(one.path) for one in own.values())
+        if name and row["depends_on"] and not is_given:
             raise BundleError(
                 f"{row['recipe']} uses {place}, which no input of the run names: it is missing in the bundle\n"
                 f"hint: add --{name}={place} to the words of --for"
@@ -88,8 +101,8 @@ def require_inside(entries: Mapping[str, Mapping[str, str]], own: Mapping[str, G
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """CM hook: locks the run and writes the bundle; `state.crowdperf_bundle` has its path, size and SHA-256."""
     values = i["values"]
-    output = values["output"] or Path.cwd() / f"crowdperf-bundle{SUFFIX}"
     try:
+        output = output_of(values["output"])
         command = command_of(values.text("for"))
         access = i["automation"].cmind.access
         locked = access(["lock", *command[1:]])
@@ -105,11 +118,13 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         own = own_files(given)
         require_inside(entries, own)
         words = (*without_own(command, given, own), "--quiet")
-        made = make_bundle(Order(words, locked["lock"], repository, cache, output, tuple(entries), own))
+        version = access(["version", "script"])
+        built_from = {name: version[name] for name in ("commit", "is_modified")} if version.get("commit") else None
+        made = make_bundle(Order(words, locked["lock"], repository, cache, output, tuple(entries), own, built_from))
     except (BundleError, DataError) as error:
         return {"return": 1, "error": str(error)}
     except (OSError, shutil.Error) as error:
-        return {"return": 1, "error": f"cannot write {output}: {error}\n{HINT}"}
+        return {"return": 1, "error": f"cannot write the bundle: {error}\n{HINT}"}
     i["state"]["crowdperf_bundle"] = {"path": str(made.path), "size_bytes": made.size_bytes, "sha256": made.sha256}
     print(
         f"{made.path}: {made.size_bytes / 1e6:.0f} MB, {made.wheels} packages, {made.entries} data sets and models"

@@ -62,6 +62,7 @@ def made(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     order = bundle.Order(
         command=("run", "script", "--tags=get,numbers", "--quiet"), lock=lock, repository=repository, cache=cache,
         output=tmp_path / "out" / "it.pyz", entries=("aaaa", "bbbb", "made-by-cm"), given={"list": Given(own, (own,))},
+        built_from={"commit": "c" * 40, "is_modified": False},
     )  # fmt: skip
     result = bundle.make_bundle(order)
     assert (result.wheels, result.entries) == (0, 1)
@@ -103,9 +104,11 @@ def test_a_bundle_has_recipes_and_data_and_is_checked_as_a_whole(made: Path) -> 
     with zipfile.ZipFile(made) as opened:
         command = json.loads(opened.read("manifest.json"))["command"]
     assert command == ["run", "script", "--tags=get,numbers", "--quiet", "--list=@FOLDER@/given/list/own.txt"]
+    with zipfile.ZipFile(made) as opened:
+        assert json.loads(opened.read("files/repository/built-from.json")) == {"commit": "c" * 40, "is_modified": False}
     done = started(made, "--check")
     assert done.returncode == 0, done.stderr
-    assert "8 files, all with the SHA-256 of the manifest" in done.stdout
+    assert "9 files, all with the SHA-256 of the manifest" in done.stdout
 
 
 def test_a_damaged_file_is_refused_with_its_hashes_and_leaves_nothing(made: Path) -> None:

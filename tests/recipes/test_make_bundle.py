@@ -57,6 +57,18 @@ def test_a_run_that_is_not_in_the_cache_is_named_with_its_command(hook_input: An
     assert not (tmp_path / "it.pyz").exists()
 
 
+def test_an_existing_file_is_replaced_only_if_it_was_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    usual = tmp_path / "crowdperf-bundle.pyz"
+    assert recipe.output_of(None) == usual
+    usual.write_text("an older one")
+    assert recipe.output_of(usual) == usual
+    with pytest.raises(recipe.BundleError, match=r"crowdperf-bundle.pyz exists, .*\nhint: add --output=NAME.pyz"):
+        recipe.output_of(None)
+    with pytest.raises(recipe.BundleError, match=r"is a folder\nhint: --output=.*/crowdperf-bundle.pyz"):
+        recipe.output_of(tmp_path)
+
+
 def test_own_models_and_data_are_packed_and_no_keys_or_results(tmp_path: Path) -> None:
     for name in ("a.gguf", "key.pem"):
         (tmp_path / name).write_text(name)
@@ -115,7 +127,7 @@ def test_a_file_with_inputs_is_refused_because_the_bundle_would_lack_it() -> Non
     ],
 )
 def test_a_registered_copy_that_the_run_does_not_name_is_refused(name: str, place: str, hint: str) -> None:
-    own = {"dataset_path": recipe.Given(Path("/mine"), (Path("/mine"),))}
+    own = {"inputs": recipe.Given(Path("/mine"), (Path("/mine"),))}
     entries = {"aaaa": {"recipe": name, "depends_on": place}}
     if not hint:
         recipe.require_inside(entries, own)

@@ -27,6 +27,8 @@ from crowdperf.kit.whole_file import file_sha256
 ENGINE = ("cmind", "pyyaml", "requests")
 """The packages of requirements.txt."""
 REPOSITORY = ("automation", "script", "src", "cmr.yaml")
+BUILT_FROM = "built-from.json"
+"""Where the engine reads the commit of a repository without git (its `running/toolversion.py`)."""
 LEFT_OUT = ("__pycache__", "*.pyc", "*.egg-info")
 SUFFIX = ".pyz"
 PYZ_START = b"#!/usr/bin/env python3\n"
@@ -43,7 +45,8 @@ class Given:
 @dataclass(frozen=True, slots=True)
 class Order:
     """command: words of `cm`, without those that name own files. lock: the content of the lockfile. repository: with
-    cmr.yaml. cache: of this machine. entries: the UIDs of those that the run uses. given: what the user gave."""
+    cmr.yaml. built_from: its `commit` and `is_modified`, which results state; None if nothing is known. cache: of this
+    machine. entries: the UIDs of those that the run uses. given: what the user gave."""
 
     command: tuple[str, ...]
     lock: Mapping[str, Any]
@@ -52,6 +55,7 @@ class Order:
     output: Path
     entries: Sequence[str]
     given: Mapping[str, Given] = field(default_factory=dict)
+    built_from: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,8 @@ def make_bundle(order: Order) -> Made:
         files.mkdir()
         (files / "crowdperf.lock").write_text(json.dumps(order.lock, indent=2) + "\n", encoding="utf-8")
         copy_repository(order.repository, files / "repository")
+        if order.built_from:
+            (files / "repository" / BUILT_FROM).write_text(json.dumps(order.built_from) + "\n", encoding="utf-8")
         wheels = fetch_wheels(locked_packages(order.lock), files / "wheels")
         entries = [pack_entry(entry, order.cache, files / "cache") for entry in portable_entries(order)]
         own = [f"--{name}={FOLDER_MARK}/{place}" for name, place in copy_given(order.given, files).items()]
