@@ -17,13 +17,14 @@ from reader import exit_code  # noqa: E402
 
 from crowdperf.gate import gate  # noqa: E402, F401 - the rules register themselves
 from crowdperf.gate.evidence import EXCEPTIONS, published, tried_of  # noqa: E402
-from crowdperf.gate.rulebook import ALL_DIVISIONS, RULES, Rule  # noqa: E402
+from crowdperf.gate.rulebook import RULES, Rule  # noqa: E402
+from crowdperf.logs.tree import DIVISIONS  # noqa: E402
 
 
 def _row(rule: Rule) -> str:
     tried = tried_of(rule)
     bounds = [f"since {rule.since}" if rule.since else "", f"until {rule.until}" if rule.until else ""]
-    bounds.append("" if rule.divisions == ALL_DIVISIONS else ", ".join(rule.divisions))
+    bounds.append("" if rule.divisions == DIVISIONS else ", ".join(rule.divisions))
     text = " ".join([rule.text, *(f"({bound})" for bound in bounds if bound)])
     exception = EXCEPTIONS.get(rule.identity, "")
     counts = (f"{tried.asked:,}", str(tried.refused), str(tried.warned)) if tried.asked else ("not asked", "", "")

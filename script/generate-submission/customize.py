@@ -58,7 +58,7 @@ class Access:
         return run_recipe(self._access, {"tags": tags, "quiet": bool(quiet), **inputs, "silent": is_silent})
 
     def describe(self, sut: Sut, run: FoundRun, division: str) -> Mapping[str, Any]:
-        """The facts of a system: see making.Recipes."""
+        """The facts of a system: see tree_builder.Recipes."""
         versions = run.result.get("versions") or {}
         software = ", ".join(f"{name} {text}" for name, text in sorted(versions.items()) if name != sut.backend)
         facts_file = self._request.facts_file
@@ -145,7 +145,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         wanted = request.read_request(i["values"], env)
         access = Access(i, wanted)
         gathered = tree_builder.gather(wanted)
-        systems, questions = tree_builder.describe_systems(gathered, wanted, access)
+        systems, questions = tree_builder.describe_systems(gathered, access)
         problems = (*gathered.problems, *questions)
         refusing = tuple(problem for problem in problems if not (problem.is_later and wanted.is_rehearsal))
         if refusing:
@@ -155,7 +155,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
             *tree_builder.story_of_left_out(gathered),
         ):
             print(line, flush=True)
-        made = tree_builder.make(gathered.request, gathered, systems, program_here(env), print)
+        made = tree_builder.make(gathered, systems, program_here(env), print)
         env["CM_MLPERF_INFERENCE_SUBMISSION_DIR"] = str(wanted.submission_folder)
         env["CM_MLPERF_SUBMISSION_VERSION"] = made["round"]
         state["mlperf_submission"] = made

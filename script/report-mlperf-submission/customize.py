@@ -17,6 +17,7 @@ from crowdperf.kit.whole_file import file_sha256, read_object, write_whole
 from crowdperf.logs.found_runs import find_runs
 from crowdperf.logs.result_csv import results_csv
 from crowdperf.logs.result_rows import read_results
+from crowdperf.logs.tree import DIVISIONS, BesideTree
 from crowdperf.rules.names import counted, printable
 
 from . import report
@@ -38,7 +39,7 @@ def check_places(source: Path | None, output: Path) -> Path:
     for parent in (output.resolve(), *output.resolve().parents):
         if (parent / "systems").is_dir() and (parent / "results").is_dir():
             raise ReportError(f"--output: {output} is in a submission tree, which must not contain reports")
-        if parent == source.resolve() and any((source / name).is_dir() for name in ("closed", "open", "network")):
+        if parent == source.resolve() and any((source / name).is_dir() for name in DIVISIONS):
             raise ReportError(f"--output: {output} is in the input submission tree")
     return source
 
@@ -56,7 +57,7 @@ def read_loads(folder: Path | None) -> dict:
 
 def read_origins(source: Path) -> dict:
     """Where the facts of each system come from: <tree>_facts/systems.json of generate-submission, where it is."""
-    systems = mapping(part(read_object(source.with_name(f"{source.name}_facts") / "systems.json"), "systems"))
+    systems = mapping(part(read_object(BesideTree(source).systems_json), "systems"))
     return {
         system: {
             key: str(origin) for key, row in mapping(part(entry, "facts")).items() if (origin := part(row, "origin"))

@@ -17,6 +17,7 @@ from crowdperf.fronts.nvidia.fields import FIELDS, NEURON
 from crowdperf.fronts.nvidia.registry import UnknownConfig
 from crowdperf.fronts.nvidia.sheets import DEFAULT, HIGH
 from crowdperf.logs.layout import RunPaths
+from crowdperf.logs.tree import DIVISIONS, BesideTree
 from crowdperf.machine import neuron, nvidia
 from crowdperf.machine.probe import Machine
 from crowdperf.rules.backends import BACKENDS, benchmarks_on, misfit, simulated
@@ -32,7 +33,6 @@ from .request import MakeError, table
 from .run_args import RunArgs
 from .views import INNER, View
 
-DIVISIONS = ("closed", "open", "network")
 FACTS_NAMES = ("system_facts.yaml", "system_facts.json")
 NO_INPUTS = ("tags", "views", "marks", "when", "settings")
 """The keys of a row of calls in tables.yaml that are no inputs."""
@@ -162,7 +162,7 @@ def _tree_values(around: Around) -> dict[str, str]:
         said = f"a workspace is in <division>/<submitter>, with division {', '.join(DIVISIONS)}, but this is {folder}"
         raise MakeError(said, f"make {around.request.work} outside the container, in the folder of the workspace")
     has_runs = any((folder / run["RUN"]).is_dir() for run in around.kept_runs())
-    backup = Path(f"{folder.parent.parent}_logs")  # of truncate_results
+    backup = BesideTree(folder.parent.parent).logs_folder  # of truncate_results
     facts = next((name for name in FACTS_NAMES if (folder / name).is_file()), FACTS_NAMES[0])
     return {
         "DIVISION": division,

@@ -12,9 +12,9 @@ from typing import Any
 
 from crowdperf.kit.user_paths import filled
 from crowdperf.kit.whole_file import write_json
+from crowdperf.logs.tree import DIVISIONS, BesideTree
 from crowdperf.logs.truncation import SCORE_NAME, truncate_tree
 
-DIVISIONS = ("closed", "open", "network")
 BACKUP_KEY = "CM_MLPERF_ACCURACY_LOG_BACKUP_DIR"
 PLACES = {"TREE": "CM_MLPERF_INFERENCE_SUBMISSION_DIR"}
 HINT = "hint: cm run script --tags=truncate,mlperf,accuracy-log --submission_dir=TREE"
@@ -41,7 +41,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         found = f"--submitter={submitter} has no folder in {root}; there: {', '.join(there) or 'none'}"
         again = f"--submission_dir={shlex.quote(str(root))} --submitter={shlex.quote((there or ['NAME'])[0])}"
         return {"return": 1, "error": f"{found}\n{HINT.partition(' --submission_dir')[0]} {again}"}
-    backup = backup.resolve() if backup else root.with_name(f"{root.name}_logs")
+    backup = backup.resolve() if backup else BesideTree(root).logs_folder
     if backup == root or root in backup.parents:
         found = f"--backup={backup} is inside the tree and would be submitted with it"
         return {"return": 1, "error": f"{found}\n{filled(HINT, env, PLACES)}"}
@@ -75,7 +75,7 @@ def _note(root: Path, logs: dict[Path, str]) -> None:
 
     ``logs`` has the digest that each log had before.
     """
-    manifest = root.with_name(f"{root.name}_facts") / "manifest.json"
+    manifest = BesideTree(root).manifest
     try:
         content = json.loads(manifest.read_text(encoding="utf-8"))
         files = content["files"]

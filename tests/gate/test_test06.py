@@ -161,18 +161,17 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_runs(unpack_runs(tmp_path_factory.mktemp("gptj")))
 
 
-def gathered(results: Path, tree: Path) -> tuple[Any, tree_builder.Gathered]:
-    request = request_of(env_of(results, tree, **ENV), tree.parent)
-    return request, tree_builder.gather(request)
+def gathered(results: Path, tree: Path) -> tree_builder.Gathered:
+    return tree_builder.gather(request_of(env_of(results, tree, **ENV), tree.parent))
 
 
 @pytest.fixture(scope="module")
 def tree(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tree") / "tree"
-    request, found = gathered(runs, folder)
-    systems, questions = tree_builder.describe_systems(found, request, FakeRecipes())
+    found = gathered(runs, folder)
+    systems, questions = tree_builder.describe_systems(found, FakeRecipes())
     assert [problem.text for problem in (*found.problems, *questions)] == []
-    tree_builder.make(request, found, systems, PROGRAM, lambda line: None)
+    tree_builder.make(found, systems, PROGRAM, lambda line: None)
     return folder
 
 
@@ -263,7 +262,7 @@ def test_the_maker_refuses_a_bad_answer_by_the_line_that_its_verdict_lacks(runs:
     rows[0]["token_count"] = 5
     (test / "accuracy/mlperf_log_accuracy.json").write_text(as_log(rows))
     assert not verify(test, "Offline")
-    _, found = gathered(results, tmp_path / "tree")
+    found = gathered(results, tmp_path / "tree")
     words = "closed: gptj-99 Offline TEST06: verify_accuracy.txt does not say Sample length check pass: True"
     assert [problem.text for problem in found.problems] == [words]
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from generate_support import SCENARIOS, copy_runs, edit_json, env_of, request_of, run_folder, unpack_light_runs
+from generate_support import SCENARIOS, SUT, copy_runs, edit_json, env_of, request_of, run_folder, unpack_light_runs
 
 from crowdperf.kit.whole_file import read_object
 from crowdperf.rules.names import Mode
@@ -210,12 +210,12 @@ def test_closed_demands_compliance_tests_for_each_scenario(real_runs: Path, tmp_
 def test_closed_demands_the_verdicts_of_compliance_tests(
     real_runs: Path, tmp_path: Path, fault: Callable[[Path], object], words: str
 ) -> None:
-    results = copy_runs(real_runs, tmp_path)
+    results = copy_runs(real_runs, tmp_path / "my runs")
     fault(run_folder(results, "Offline", "TEST04"))
     (found,) = problems(results, tmp_path / "tree", CM_MLPERF_SUBMISSION_DIVISION="closed")
     assert "closed: resnet50 Offline TEST04" in found
     assert words in found
-    assert "run,mlperf,compliance" in found
+    assert f"run,mlperf,compliance --results_dir='{results}/{SUT}/resnet50/Offline' --test=TEST04" in found
 
 
 def with_other_bits(results: Path, baseline: str, compliance: str) -> None:

@@ -19,8 +19,8 @@ def test_the_defaults_are_those_of_the_tutorial(tmp_path: Path) -> None:
     wanted = request(tmp_path)
     assert (wanted.divisions, wanted.category, wanted.round_name) == (("open",), "edge", None)
     assert (wanted.is_clean, wanted.is_checked, wanted.is_truncated) == (False, False, True)
-    assert wanted.logs_folder == tmp_path / "tree_logs"
-    assert wanted.facts_folder == tmp_path / "tree_facts"
+    assert wanted.beside.logs_folder == tmp_path / "tree_logs"
+    assert wanted.beside.manifest == tmp_path / "tree_facts" / "manifest.json"
 
 
 @pytest.mark.parametrize(

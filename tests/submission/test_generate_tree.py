@@ -49,10 +49,10 @@ def real_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def generate(results: Path, tree: Path, told: list[str] | None = None, **env: str) -> dict[str, Any]:
     request = request_of(env_of(results, tree, **env), tree.parent)
     gathered = tree_builder.gather(request)
-    systems, questions = tree_builder.describe_systems(gathered, request, FakeRecipes())
+    systems, questions = tree_builder.describe_systems(gathered, FakeRecipes())
     assert [problem.text for problem in (*gathered.problems, *questions)] == []
     tell = [] if told is None else told
-    return tree_builder.make(request, gathered, systems, PROGRAM, tell.append)
+    return tree_builder.make(gathered, systems, PROGRAM, tell.append)
 
 
 @dataclass(frozen=True)
@@ -274,14 +274,14 @@ def test_open_questions_about_the_system_are_listed_and_a_file_for_the_answers_i
 ) -> None:
     request = request_of(env_of(real_runs, tmp_path / "tree"), tmp_path)
     gathered = tree_builder.gather(request)
-    _, (problem,) = tree_builder.describe_systems(gathered, request, FakeRecipes(("cooling", "status")))
+    _, (problem,) = tree_builder.describe_systems(gathered, FakeRecipes(("cooling", "status")))
     file = tmp_path / "tree_facts" / f"{SUT}.questions.yaml"
     assert "2 facts of the system" in problem.text
     assert "cooling: what is cooling?" in problem.text
     assert f"--system_facts={file}" in problem.hint
     assert file.read_text(encoding="utf-8").endswith("cooling:\nstatus:\n")
     file.write_text("cooling: air\n", encoding="utf-8")
-    tree_builder.describe_systems(gathered, request, FakeRecipes(("status",)))
+    tree_builder.describe_systems(gathered, FakeRecipes(("status",)))
     assert file.read_text(encoding="utf-8") == "cooling: air\n", "what the user wrote stays"
 
 
@@ -291,11 +291,11 @@ def test_a_file_of_answers_that_is_not_there_gets_the_questions_and_one_that_is_
     env = {**env_of(real_runs, tmp_path / "tree"), "CM_SUT_DESC_FACTS_FILE": "system_facts.yaml"}
     request, file = request_of(env, tmp_path), tmp_path / "system_facts.yaml"
     gathered = tree_builder.gather(request)
-    _, (problem,) = tree_builder.describe_systems(gathered, request, FakeRecipes(("cooling", "status")))
+    _, (problem,) = tree_builder.describe_systems(gathered, FakeRecipes(("cooling", "status")))
     assert problem.hint == f"fill in {file}, then rerun the command"
     assert file.read_text(encoding="utf-8").endswith("cooling:\nstatus:\n")
     file.write_text("cooling:\n", encoding="utf-8")
-    _, (problem,) = tree_builder.describe_systems(gathered, request, FakeRecipes(("status",)))
+    _, (problem,) = tree_builder.describe_systems(gathered, FakeRecipes(("status",)))
     assert problem.hint == f"add them to {file}, then rerun the command"
     assert file.read_text(encoding="utf-8") == "cooling:\n"
 
@@ -390,7 +390,7 @@ def test_clean_starts_from_nothing(real_runs: Path, tmp_path: Path) -> None:
 
 
 def test_two_calls_on_one_tree_do_not_mix(real_runs: Path, tmp_path: Path) -> None:
-    place = placement.OutputFolder(folder=tmp_path / "tree", facts_folder=tmp_path / "tree_facts")
+    place = placement.OutputFolder(folder=tmp_path / "tree")
     with placement.locked(place), pytest.raises(placement.PlacingError, match="another command is working"):
         generate(real_runs, tmp_path / "tree")
 

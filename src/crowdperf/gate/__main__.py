@@ -9,8 +9,9 @@ import sys
 
 from crowdperf.gate import command
 from crowdperf.gate.evidence import evidence_of
-from crowdperf.gate.rulebook import ALL_DIVISIONS, RULES
+from crowdperf.gate.rulebook import RULES
 from crowdperf.kit.terminal import write_output
+from crowdperf.logs.tree import DIVISIONS
 
 ACCEPTED, REFUSED, NOT_JUDGED, INTERRUPTED = 0, 1, 2, 130
 
@@ -19,7 +20,7 @@ def list_rules() -> str:
     """Return every rule with its source and its evidence, as text."""
     lines = []
     for rule in RULES.values():
-        where = "" if rule.divisions == ALL_DIVISIONS else f" [{', '.join(rule.divisions)}]"
+        where = "" if rule.divisions == DIVISIONS else f" [{', '.join(rule.divisions)}]"
         since = f" since {rule.since}" if rule.since else ""
         until = f" until {rule.until}" if rule.until else ""
         head = f"{rule.identity} ({rule.severity.value}{since}{until}){where} {rule.text}"

@@ -1,7 +1,6 @@
 """One run of the gate, from the words of the command to the output. Shared by the command and the recipe."""
 
 import argparse
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,12 +11,8 @@ from crowdperf.gate import gate, official, report
 from crowdperf.gate.views import Options
 from crowdperf.kit.privacy import known_here
 from crowdperf.kit.text_documents import Json
+from crowdperf.logs.tree import BesideTree, read_manifest
 from crowdperf.rules.rounds import ROUNDS
-
-_FACTS, _LOGS = "_facts", "_logs"
-"""generate,inference,submission stores its facts about a tree in <tree>_facts, and whole logs in <tree>_logs."""
-
-_MANIFEST = "manifest.json"
 
 
 class CallError(Exception):
@@ -91,8 +86,8 @@ def asked_for(given: Mapping[str, Any]) -> GateOptions:
     root, version, backup = given["submission_dir"], given["version"], given["backup_dir"]
     if version not in ROUNDS:
         raise CallError(f"--version={version} is not a round; allowed: {', '.join(ROUNDS)}")
-    beside = Path(os.path.realpath(root))  # a link that leads to itself is no folder, which `run` says
-    logs = beside.with_name(beside.name + _LOGS)
+    beside = BesideTree(Path(os.path.realpath(root)))  # a link that leads to itself is no folder, which `run` says
+    logs = beside.logs_folder
     options = Options(
         submitter=given["submitter"],
         expected_results=given["expected_results"],
@@ -103,7 +98,7 @@ def asked_for(given: Mapping[str, Any]) -> GateOptions:
         is_backup_complete=backup is not None,
         known=known_here(public=public_names(root)),
         results_folders=tuple(given["results_dir"] or ()),
-        made_files=read_manifest(beside.with_name(beside.name + _FACTS) / _MANIFEST),
+        made_files=read_manifest(beside),
     )
     return GateOptions(
         root=root, round_name=version, format=given["format"], official=given["official"], options=options
@@ -114,15 +109,6 @@ def public_names(root: Path) -> tuple[str, ...]:
     """Return the names of submitters and systems: they are published on purpose, whatever a user is called."""
     found = (*root.glob("*/*"), *root.glob("*/*/results/*"))
     return tuple(sorted({path.name for path in found if path.is_dir()}))
-
-
-def read_manifest(path: Path) -> Mapping[str, tuple[str, ...]]:
-    """Return the digests of the files that the tree's step made; nothing where it did not make the tree."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        return {str(name): tuple(map(str, digests)) for name, digests in content["files"].items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return {}
 
 
 def run(asked: GateOptions) -> Answer:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from crowdperf.gate.steps import Step
+from crowdperf.logs.tree import DIVISIONS
 
 BOTH = "both official checkers (mlcommons/inference b66003e1, tools/submission)"
 NEWER = "tools/submission/submission_checker of mlcommons/inference b66003e1"
@@ -20,7 +21,6 @@ SINCE = "v4.1"
 """The first round whose LoadGen is known to derive its results and to log its messages as the rules on logs require.
 Differences of LoadGen before 5.0 are in `derivation.hides_padding` (tried on 3,217 published logs of round v4.1)."""
 
-ALL_DIVISIONS = ("closed", "open", "network")
 CLOSED = ("closed", "network")
 
 
@@ -80,7 +80,7 @@ class Rule:
     step: Step
     check: Check
     severity: Severity = Severity.ERROR
-    divisions: tuple[str, ...] = ALL_DIVISIONS
+    divisions: tuple[str, ...] = DIVISIONS
     since: str | None = None
     until: str | None = None
 

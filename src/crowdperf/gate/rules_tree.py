@@ -21,7 +21,7 @@ from crowdperf.gate.views import (
     divisions_of,
 )
 from crowdperf.logs.round_tables import ScenarioSets
-from crowdperf.logs.tree import ScenarioPlace
+from crowdperf.logs.tree import DIVISIONS, ScenarioPlace
 
 _PARSED = ("results", "measurements", "compliance", "systems")
 
@@ -38,7 +38,7 @@ def sizes_are_of_kind(tree: TreeView) -> Iterator[Violation]:
 
 
 _ROOT_ENDINGS = (".md", ".pdf")
-_ROOT_FOLDERS = ("closed", "open", "network", ".git", ".github", "assets")
+_ROOT_FOLDERS = (*DIVISIONS, ".git", ".github", "assets")
 _AUDIT_SETTINGS = "audit.config"
 _UNREAD, _OWN_PARTS = ("code", "src", "documentation"), 4
 """The folders of a submitter whose files no rule judges one by one, and the parts of DIVISION/SUBMITTER/FOLDER/NAME."""

@@ -9,10 +9,11 @@
 
 Sources: submission_structure.md and both checkers of mlcommons/inference at b66003e1 (August 2026; where the page and
 the checkers disagree, what the checkers accept), the checker of tag v4.0 for older rounds. Nothing here looks at the
-disk.
+disk but `read_manifest`.
 """
 
 import enum
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -125,6 +126,39 @@ class SubmissionTree:
         if self.layout is TreeLayout.ONE_FOLDER:
             return self.scenario_folder(place) / test
         return self.folder / "compliance" / place.inner / test
+
+
+@dataclass(frozen=True, slots=True)
+class BesideTree:
+    """What generate,inference,submission keeps beside the folder of a tree, and nobody submits."""
+
+    tree: Path
+
+    @property
+    def logs_folder(self) -> Path:
+        """Accuracy logs as they were before they were truncated, at the paths that they have in the tree."""
+        return self.tree.with_name(f"{self.tree.name}_logs")
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the files below."""
+        return self.tree.with_name(f"{self.tree.name}_facts")
+
+    lock = FileIn("lock")
+    """Held while a call changes the tree."""
+    systems_json = FileIn("systems.json")
+    """Where each fact of the systems comes from."""
+    manifest = FileIn("manifest.json")
+    """The digests of what was made: {"format": 1, "files": {"open/x/systems/y.json": ["<sha256>", ...]}}."""
+
+
+def read_manifest(beside: BesideTree) -> dict[str, tuple[str, ...]]:
+    """Return the digests of the files that were made by their paths below the tree; empty where nothing says it."""
+    try:
+        content = json.loads(beside.manifest.read_text(encoding="utf-8"))
+        return {str(path): tuple(map(str, digests)) for path, digests in content["files"].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
 
 
 def scenario_of_folder(name: str) -> Scenario | None:

@@ -13,13 +13,13 @@ from pathlib import Path
 
 from crowdperf.kit.whole_file import copy_whole, write_bytes_whole
 from crowdperf.logs.score_lines import parse_hashes
+from crowdperf.logs.tree import DIVISIONS
 
 LOG_NAME, SCORE_NAME = "mlperf_log_accuracy.json", "accuracy.txt"
 LARGEST_TRUNCATED_BYTES = 10 * 1024
 """The checkers accept no longer log; one below this that has its hash is taken for truncated."""
 PART_BYTES = 4096
 GAP = b"\n\n...\n\n"
-_DIVISIONS = ("closed", "open", "network")
 _TESTS_WITH_LOGS = ("TEST01", "TEST07", "TEST09")
 _PLACES = ("results/*/*/*/accuracy", "results/*/*/*/TEST*/accuracy", "compliance/*/*/*/TEST*/accuracy")
 
@@ -54,7 +54,7 @@ def hash_in(score: bytes) -> str:
 
 def accuracy_folders(root: Path, submitter: str = "") -> Iterator[Path]:
     """Yield the folders of a tree that can hold an accuracy log, sorted; those of one submitter, or of all."""
-    for division in _DIVISIONS:
+    for division in DIVISIONS:
         base = root / division
         names = [submitter] if submitter else sorted(path.name for path in base.glob("*") if path.is_dir())
         for name in names:

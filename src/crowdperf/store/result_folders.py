@@ -26,6 +26,7 @@ from crowdperf.logs.result_rows import (
 )
 from crowdperf.logs.run_facts import RunFacts, facts_of
 from crowdperf.logs.run_log import LogError
+from crowdperf.logs.tree import DIVISIONS
 from crowdperf.rules.names import Mode
 from crowdperf.store.derivations import DETAIL, RECORD, RESULT, SCORE, SCORE_TEXT, check_call, check_run
 from crowdperf.store.facts import Documents
@@ -207,7 +208,7 @@ def _result(folder: Path, runs: list[FoundRun], calls: _Calls) -> NewResult | st
             label=label_of(both_facts, documents.measurements)[0],
             documents=documents,
             files=tuple(_files(folder, both)),
-            division=division if division in ("closed", "open", "network") else "",
+            division=division if division in DIVISIONS else "",
             submitter=tree.name if tree is not None and parts else "",
         )
     )

@@ -66,7 +66,7 @@ class Material:
 
 
 def pieces(material: Material) -> tuple[Piece, ...]:
-    """Return every file of one division's tree, sorted by path. Raises measured.UnknownWeights."""
+    """Return every file of one division's tree, sorted by path. Raises measurements.UnknownWeights."""
     found = [*_systems(material), *_mapping(material), *_calibration(material), *_sources(material)]
     for run in material.runs:
         found += _logs(material, run)

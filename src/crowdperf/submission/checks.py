@@ -170,7 +170,7 @@ def _compliance(group: list[FoundRun], name: Named, round_name: str) -> Iterator
         for test in tests_needed(name.benchmark, round_name, CLOSED):
             what = f"closed: {name.folder} {scenario}"
             folder = here[0].session / name.folder / here[0].scenario.value
-            hint = f"cm run script --tags=run,mlperf,compliance --results_dir={folder} --test={test}"
+            hint = f"cm run script --tags=run,mlperf,compliance --results_dir={shlex.quote(str(folder))} --test={test}"
             runs = [run for run in here if run.test == test]
             if not runs:
                 yield Problem(f"{what} has no {test}", hint)

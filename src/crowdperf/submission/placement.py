@@ -1,7 +1,7 @@
 """Brings a tree into place: built beside the old one, then exchanged; whatever happens, one whole tree is there.
 
     <submission_dir>                        the tree
-    <submission_dir>_facts/manifest.json    {"format": 1, "files": {"open/x/systems/y.json": ["<sha256>", ...]}}
+    <submission_dir>_facts/                 what it keeps beside the tree (logs/tree.py), with a manifest
     .<submission_dir>.new, .old             only while a call works, or after one was killed
 
 The manifest lists the digests of what we wrote. A file that is not in it, or no longer has one of its digests, is the
@@ -9,7 +9,6 @@ user's: an update keeps it, and refuses to write over it; --clean removes nothin
 """
 
 import ctypes
-import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,9 +18,9 @@ from pathlib import Path
 
 from crowdperf.kit.file_locks import file_lock
 from crowdperf.kit.whole_file import file_sha256, write_json
+from crowdperf.logs.tree import BesideTree, read_manifest
 
 FORMAT = 1
-MANIFEST_NAME, LOCK_NAME = "manifest.json", "lock"
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 
 
@@ -31,10 +30,9 @@ class PlacingError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputFolder:
-    """Where a tree goes. facts_folder: holds the manifest and the lock."""
+    """Where a tree goes."""
 
     folder: Path
-    facts_folder: Path
 
     @property
     def new(self) -> Path:
@@ -47,16 +45,16 @@ class OutputFolder:
         return self.folder.with_name(f".{self.folder.name}.old")
 
     @property
-    def manifest(self) -> Path:
-        """The list of what we made."""
-        return self.facts_folder / MANIFEST_NAME
+    def beside(self) -> BesideTree:
+        """What is kept beside the tree."""
+        return BesideTree(self.folder)
 
 
 @contextmanager
 def locked(place: OutputFolder) -> Iterator[None]:
     """Hold the tree's lock and tidy what a killed call left. Raises PlacingError when another call has it."""
     in_use = PlacingError(f"another command is working on {place.folder}. Wait until it finishes, or stop it")
-    with file_lock(place.facts_folder / LOCK_NAME, in_use):
+    with file_lock(place.beside.lock, in_use):
         _tidy(place)
         yield
 
@@ -70,19 +68,10 @@ def _tidy(place: OutputFolder) -> None:
             shutil.rmtree(left)
 
 
-def read_manifest(place: OutputFolder) -> dict[str, tuple[str, ...]]:
-    """Return the digests of the files we made by path below the tree; empty when there is none."""
-    try:
-        content = json.loads(place.manifest.read_text(encoding="utf-8"))
-        return {str(path): tuple(digests) for path, digests in content["files"].items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return {}
-
-
 def write_manifest(place: OutputFolder, files: Mapping[str, Iterable[str]]) -> None:
     """Write the manifest, whole at any instant."""
     content = {"format": FORMAT, "files": {path: sorted(set(files[path])) for path in sorted(files)}}
-    write_json(place.manifest, content)
+    write_json(place.beside.manifest, content)
 
 
 def files_below(folder: Path) -> dict[str, Path]:
@@ -98,7 +87,7 @@ def files_below(folder: Path) -> dict[str, Path]:
 
 def not_ours(place: OutputFolder) -> tuple[str, ...]:
     """Return the files of the tree that we did not make or that were changed since, each with which of the two."""
-    manifest = read_manifest(place)
+    manifest = read_manifest(place.beside)
     found = []
     for name, path in files_below(place.folder).items():
         if name not in manifest:
@@ -130,7 +119,7 @@ def in_the_way(place: OutputFolder, paths: Iterable[str]) -> tuple[str, ...]:
 
 def drop_former(place: OutputFolder, folders: Iterable[Path]) -> None:
     """Remove from the tree being built what we made below `folders` (of a former run of the same scenario)."""
-    manifest = read_manifest(place)
+    manifest = read_manifest(place.beside)
     for folder in folders:
         for name, path in files_below(place.new / folder).items():
             whole = (folder / name).as_posix()
@@ -147,7 +136,7 @@ def without_empty_folders(folder: Path) -> None:
 
 def exchange(place: OutputFolder, made: Iterable[str]) -> None:
     """Put the tree that was built into place and note what we made; `made` are its paths."""
-    before = read_manifest(place)
+    before = read_manifest(place.beside)
     now = {name: (file_sha256(place.new / name),) for name in made}
     kept = {name: digests for name, digests in before.items() if name not in now and (place.new / name).is_file()}
     write_manifest(place, {name: (*before.get(name, ()), *now.get(name, ())) for name in {*before, *now}})

@@ -14,6 +14,7 @@ from typing import Any
 from crowdperf.call.values import text_of
 from crowdperf.kit.user_paths import given_path, home_folder, users_folder
 from crowdperf.logs.layout import RESULTS_NAME
+from crowdperf.logs.tree import BesideTree
 from crowdperf.rules.names import with_problems
 from crowdperf.rules.rounds import ROUNDS
 
@@ -59,24 +60,14 @@ class Request:
     facts_file: Path | None = None
 
     @property
-    def facts_folder(self) -> Path:
-        """Beside the tree: origins of the systems' facts, and the list of the files that were made."""
-        return beside(self.submission_folder, "_facts")
+    def beside(self) -> BesideTree:
+        """What is kept beside the tree."""
+        return BesideTree(self.submission_folder)
 
     @property
     def repository_folder(self) -> Path:
         """Beside the tree: what a rehearsal pushes to, a bare git repository."""
         return self.submission_folder.with_name("repository.git")
-
-    @property
-    def logs_folder(self) -> Path:
-        """Beside the tree: accuracy logs as they were before they were truncated."""
-        return beside(self.submission_folder, "_logs")
-
-
-def beside(folder: Path, suffix: str) -> Path:
-    """Return the folder of the same name with `suffix`."""
-    return folder.with_name(folder.name + suffix)
 
 
 def read_request(values: Mapping[str, Any], env: Mapping[str, Any]) -> Request:

@@ -1,6 +1,6 @@
 """Makes the tree of a call: what is there, what is wrong with it, the building, the truncation, the exchange.
 
-The only module of the package that changes the disk beside `placing`, which it uses. Other recipes are called through
+The only module of the package that changes the disk beside `placement`, which it uses. Other recipes are called through
 `Recipes`, so that tests can stand in for them.
 
 Fills missing scenarios of an edge system with the runs that the rules let stand for them, when the user asks.
@@ -14,6 +14,7 @@ A rehearsal: the whole way of a submission in minutes, with short runs that no s
 What is made says so in every file of its own, and the gate refuses it unless it is asked to judge a rehearsal.
 """
 
+import shlex
 import tarfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -101,9 +102,6 @@ def inferred(group: Iterable[FoundRun], wanted: Iterable[Scenario]) -> tuple[Fou
     return tuple(found)
 
 
-FACTS_NAME = "systems.json"
-
-
 class Refused(Exception):
     """A call that is refused before anything is written; `problems` has everything that is wrong."""
 
@@ -178,11 +176,9 @@ def _with_inferred(runs: tuple[FoundRun, ...], request: Request, round_name: str
     return tuple(sorted((*runs, *more), key=lambda run: run.key))
 
 
-def describe_systems(
-    gathered: Gathered, request: Request, recipes: Recipes
-) -> tuple[dict[str, Mapping[str, Any]], tuple[Problem, ...]]:
+def describe_systems(gathered: Gathered, recipes: Recipes) -> tuple[dict[str, Mapping[str, Any]], tuple[Problem, ...]]:
     """Return the description of each system, and the questions about them that are open."""
-    found_systems, problems = {}, []
+    found_systems, problems, request = {}, [], gathered.request
     for system in sorted({run.place.system for run in gathered.runs}):
         runs = [run for run in gathered.runs if run.place.system == system]
         run = next((one for one in runs if one.mode is Mode.PERFORMANCE and one.result), runs[0])
@@ -196,8 +192,8 @@ def describe_systems(
 def _open_questions(system: str, answer: Mapping[str, Any], request: Request) -> Problem:
     """Write the questions to a file for the user, unless it is there, and say which they are."""
     given, key = request.facts_file, answer["missing"][0]
-    path = given or request.facts_folder / f"{system}.questions.yaml"
-    hint = f"fill in {path} and add --system_facts={path}, or give single ones: --system.{key}=..."
+    path = given or request.beside.folder / f"{system}.questions.yaml"
+    hint = f"fill in {path} and add --system_facts={shlex.quote(str(path))}, or give single ones: --system.{key}=..."
     if given is not None:
         hint = f"{'add them to' if given.exists() else 'fill in'} {given}, then rerun the command"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -217,14 +213,10 @@ def _open_questions(system: str, answer: Mapping[str, Any], request: Request) ->
 
 
 def make(
-    request: Request,
-    gathered: Gathered,
-    systems: Mapping[str, Mapping[str, Any]],
-    program: Program,
-    tell: Callable[[str], None],
+    gathered: Gathered, systems: Mapping[str, Mapping[str, Any]], program: Program, tell: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Write the tree and bring it into place; return what was made. Raises Refused or placing.PlacingError."""
-    round_name = gathered.round_name or ""
+    """Write the tree and bring it into place; return what was made. Raises Refused or placement.PlacingError."""
+    request, round_name = gathered.request, gathered.round_name or ""
     materials = [
         Material(
             request=request, round_name=round_name, division=division, runs=gathered.runs, suts=gathered.suts,
@@ -239,7 +231,7 @@ def make(
         raise Refused([Problem(str(error), "rebuild the model, and rerun the runs")]) from error
     every = [piece for division in by_division.values() for piece in division]
     _refuse_leaks(every, request, systems)
-    place = placement.OutputFolder(folder=request.submission_folder, facts_folder=request.facts_folder)
+    place = placement.OutputFolder(folder=request.submission_folder)
     with placement.locked(place):
         if not request.is_clean:
             _refuse_collisions(place, every)
@@ -338,7 +330,7 @@ def _truncate(request: Request, place: placement.OutputFolder, tell: Callable[[s
     if not request.is_truncated:
         tell("Accuracy logs are kept whole, as requested: no checker accepts them")
         return []
-    done, skipped = truncate_tree(place.new, request.submitter, request.logs_folder)
+    done, skipped = truncate_tree(place.new, request.submitter, request.beside.logs_folder)
     for row in done:
         tell(f"Truncated {row.log}, the whole log is {row.backup}")
     for left in skipped:
@@ -349,7 +341,7 @@ def _truncate(request: Request, place: placement.OutputFolder, tell: Callable[[s
 
 def _write_facts(request: Request, systems: Mapping[str, Mapping[str, Any]]) -> None:
     """Add the origins of the systems' facts to those of systems written before."""
-    path = request.facts_folder / FACTS_NAME
+    path = request.beside.systems_json
     before = (read_object(path) or {}).get("systems") or {}
     rows = {name: {"facts": row["facts"], "is_this_machine": row["is_this_machine"]} for name, row in systems.items()}
     write_json(path, {"format": 1, "systems": {**before, **rows}})
