@@ -155,6 +155,12 @@ def test_a_run_that_was_too_short_is_made_again_with_its_own_rate(tmp_path: Path
 
 
 def test_a_server_that_answers_nothing_fails_the_point(tmp_path: Path) -> None:
+    run, points, said = curve(tmp_path, "http://127.0.0.1:9", points="1")
+    (row,) = run.collect(points).rows
+    assert (row.state, row.reason) == ("planned", "")
+    assert set(run.make(LocalExecutor(), Conduct(at_once=1)).values()) == {State.FAILED}, said
+    (row,) = run.collect(points).rows
+    assert row.state == "failed" and "exit code 1" in row.reason
     made = maker(tmp_path, "http://127.0.0.1:9")
     with pytest.raises(PointError, match="the client ended with exit code 1"):
         made.make()

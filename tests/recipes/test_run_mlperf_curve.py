@@ -117,6 +117,15 @@ def test_a_declaration_is_used_and_its_faults_are_named(tmp_path: Path) -> None:
     submission = Path(request["env"]["CM_MLPERF_CURVE_TREE"])
     assert submission.parent.name == "LabOrg"
     assert json.loads((submission / "docs/provenance.json").read_text())["label"] == ""
+    power = submission / "results/undeclared/system_power.json"
+    assert not power.exists()
+    (tmp_path / "watts.json").write_text('{"watts": 300}')
+    for said in ("{watts: 300}", "watts.json"):
+        (tmp_path / "submission.yaml").write_text(f"{text}power: {said}\n", encoding="utf-8")
+        assert recipe.preprocess(request) == {"return": 0}
+        assert json.loads(power.read_text()) == {"watts": 300}
+    (tmp_path / "submission.yaml").write_text(f"{text}power: lost.json\n", encoding="utf-8")
+    assert "allowed: the name of a JSON file that can be read" in recipe.preprocess(request)["error"]
     (tmp_path / "submission.yaml").write_text(text.replace("LabOrg", "../up"), encoding="utf-8")
     answer = recipe.preprocess(request)
     assert answer["return"] == 1 and 'organization: found "../up"; allowed: the name of a folder' in answer["error"]

@@ -103,6 +103,8 @@ def test_guidellms_times_between_tokens_and_rates_keep_their_names(content: dict
     assert result.metric == "guidellm output_tokens_per_second mean"
     assert (result.configuration.benchmark, result.configuration.settings["concurrency"]) == ("own model: m", "16")
     assert result.raw["tool_version"] == version
+    system = result.configuration.system
+    assert (system.accelerator_count, system.nodes, system.sockets, system.cores, system.memory_gib) == (0,) * 5
     assert {"2 requests failed", "1 requests were not finished"} <= set(result.notes)
     assert "no throughput" in empty.reason
 

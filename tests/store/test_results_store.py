@@ -17,7 +17,7 @@ from crowdperf.store.exports import write_export
 from crowdperf.store.imports import import_loaded, load
 from crowdperf.store.keys import configuration_key, key_id_of, log_marks, normal_name, system_key
 from crowdperf.store.model import CurvePoint, Figure, NewResult, Signer
-from crowdperf.store.query import FACETS, SORTS, BadQuery, Filter, Sort
+from crowdperf.store.query import FACETS, SORTS, BadQuery, Filter, Sort, key_of
 from crowdperf.store.store import Conflict, NoSuchResult, SameLog, Store, What, Withdrawn
 
 NOON = "2026-11-23T12:00:00Z"
@@ -153,8 +153,12 @@ def test_pages_go_through_all_results_once_in_every_order(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    "after", ["x", "bm9uZQ", "WyJ2YWx1ZSIsdHJ1ZSwxLDFd", "WyJhZGRlZCIsdHJ1ZSxudWxsLDFd", "é", "[" * 9]
-)
+    "after",
+    [
+        "x", "bm9uZQ", "WyJ2YWx1ZSIsdHJ1ZSwxLDFd", "WyJhZGRlZCIsdHJ1ZSxudWxsLDFd", "é", "[" * 9,
+        key_of(Sort(), 2**70, 1), key_of(Sort(), -(2**53), 1), key_of(Sort(), 1, 2**53), key_of(Sort(), 1, -1),
+    ],
+)  # fmt: skip
 def test_a_made_up_place_in_a_list_is_refused(store: Store, after: str) -> None:
     store.add(RESULT, SOURCE)
     with pytest.raises(BadQuery):
