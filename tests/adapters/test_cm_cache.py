@@ -25,33 +25,6 @@ def filled(home: TemporaryHome) -> TemporaryHome:
     return home
 
 
-def test_show_tells_tags_path_version_recipe_size_and_age(filled: TemporaryHome) -> None:
-    done = filled.cm("show", "cache", "--tags=get,x")
-    assert done.code == 0, done.stderr
-    for part in ("get,", "_v", str(filled.entry("get-x")), "Version: 1.5", "Recipe: get-x", "kB, ", " made ", "ago"):
-        assert part in done.stdout, part
-    assert "get-y" not in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("words", "aliases"),
-    [
-        ((), ["get-x", "get-y"]),
-        (("--tags=get",), ["get-x", "get-y"]),
-        (("--tags=get,x",), ["get-x"]),
-        (("--tags=get,-x",), ["get-y"]),
-        (("--tags=get,_v",), ["get-x"]),
-        (("--tags=version-1.5",), ["get-x"]),
-        (("--tags=no,such",), []),
-        (("get x",), ["get-x"]),
-    ],
-)
-def test_show_lists_the_entries_that_fit(filled: TemporaryHome, words: tuple[str, ...], aliases: list[str]) -> None:
-    answer = filled.cm("show", "cache", *words, "--out=json").answer
-    assert sorted(row["recipe"].partition(",")[0] for row in answer["entries"]) == aliases
-    assert all(row["size_bytes"] > 0 and row["age_s"] >= 0 and row["is_complete"] for row in answer["entries"])
-
-
 def test_several_entries_are_a_table_with_a_total(filled: TemporaryHome) -> None:
     title, x, y, blank, total, more = filled.cm("show", "cache").stdout.splitlines()
     assert title.split() == ["recipe", "version", "variations", "and", "tags", "size", "made", "uid"]
@@ -67,11 +40,14 @@ def test_several_entries_are_a_table_with_a_total(filled: TemporaryHome) -> None
     assert whole.splitlines()[-1] == total
 
 
-def test_show_env_prints_what_an_entry_gives_but_no_secret(filled: TemporaryHome) -> None:
-    done = filled.cm("show", "cache", "--tags=get,x", "--env")
-    assert '"CM_X": "1"' in done.stdout
+def test_an_entry_is_shown_whole_with_its_env_and_no_secret(filled: TemporaryHome) -> None:
+    done = filled.cm("show", "cache", "get x", "--env")
+    for part in ("get,", "_v", str(filled.entry("get-x")), "Version: 1.5", "Recipe: get-x", "kB, ", '"CM_X": "1"'):
+        assert part in done.stdout, part
     assert "hidden-value" not in done.stdout + done.stderr
-    assert '"CM_X"' not in filled.cm("show", "cache", "--tags=get,x").stdout
+    assert "get-y" not in done.stdout
+    answer = filled.cm("show", "cache", "--tags=get,-x", "--out=json").answer
+    assert [row["recipe"].partition(",")[0] for row in answer["entries"]] == ["get-y"]
 
 
 def test_find_prints_the_folders(filled: TemporaryHome) -> None:
@@ -101,8 +77,7 @@ def test_update_writes_into_the_metadata_of_the_entries_that_fit(filled: Tempora
     assert "reused" in filled.run_cm("get,x,_v").stderr
 
 
-@pytest.mark.parametrize("pattern", ["*", "????????????????"])
-def test_a_pattern_of_uids_chooses_entries(filled: TemporaryHome, pattern: str) -> None:
-    assert filled.cm("show", "cache", pattern, "-v").stdout.count("* Tags:") == 2
-    assert filled.cm("rm", "cache", pattern, "-f").code == 0
+def test_a_pattern_of_uids_chooses_entries(filled: TemporaryHome) -> None:
+    assert filled.cm("show", "cache", "*", "-v").stdout.count("* Tags:") == 2
+    assert filled.cm("rm", "cache", "*", "-f").code == 0
     assert filled.entries() == []

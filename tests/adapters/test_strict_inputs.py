@@ -31,12 +31,6 @@ def test_an_unknown_input_ends_every_action_before_anything_runs(strict: Tempora
     assert not (strict.path / "runs").exists()
 
 
-def test_the_caller_may_be_warned_instead(strict: TemporaryHome) -> None:
-    done = strict.cm("run", "script", "--tags=make,report", "--sizes=3", "--quiet", "--unknown_inputs=warn")
-    assert done.code == 0
-    assert "! unknown input --sizes for recipe make-report, did you mean --size?" in done.stderr
-
-
 def test_a_community_recipe_warns_also_where_several_fit(strict: TemporaryHome) -> None:
     strict.write_cmr()
     done = strict.cm("plan", "script", "--tags=make,report", "--sizes=3", "--quiet")

@@ -2,7 +2,7 @@
 
 import pytest
 from recipe_engine.actions.journals import parse_last
-from recipe_engine.rules.amounts import parse_age_s, parse_size_bytes, size_text, whole_number
+from recipe_engine.rules.amounts import age_text, parse_age_s, parse_size_bytes, size_text, whole_number
 from recipe_engine.rules.errors import RequestError
 
 TOO_LONG = pytest.param("9" * 5000 + "d", id="too long")
@@ -72,10 +72,18 @@ def test_what_is_no_age_is_an_error_with_an_example(text: object) -> None:
 
 @pytest.mark.parametrize(
     ("size_bytes", "text"),
-    [(26_000_000, "26.0 MB"), (999, "999 B"), (1_500_000_000, "1.5 GB"), (2 * 10**15, "2000.0 TB")],
+    [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (26_000_000, "26.0 MB"), (1.5e9, "1.5 GB"), (2e15, "2000.0 TB")],
 )
-def test_a_size_is_written_with_its_unit(size_bytes: int, text: str) -> None:
-    assert size_text(size_bytes) == text
+def test_a_size_is_written_with_its_unit(size_bytes: float, text: str) -> None:
+    assert size_text(int(size_bytes)) == text
+
+
+@pytest.mark.parametrize(
+    ("age_s", "text"),
+    [(-1, "0 s"), (59, "59 s"), (61, "1 min 1 s"), (3600, "1 h 0 min"), (90061, "1 d 1 h"), (8_640_000, "100 d 0 h")],
+)
+def test_an_age_is_written_in_its_two_largest_units(age_s: float, text: str) -> None:
+    assert age_text(age_s) == text
 
 
 @pytest.mark.parametrize("text", ["", "-1", "1.5", "²", "٣", pytest.param("9" * 5000, id="too long")])

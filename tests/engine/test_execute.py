@@ -433,82 +433,26 @@ def test_save_env_leaves_what_a_cached_recipe_gives_whether_made_or_reused(home:
 # --- hooks ---
 
 
-@pytest.mark.parametrize(
-    ("body", "parts"),
-    [
-        ("raise ValueError('odd')", ("raised ValueError: odd", "customize.py:2")),
-        ("raise SystemExit(3)", ("raised SystemExit: 3",)),
-        ("return None", ("must return a dict with an integer 'return', got None",)),
-        ("return {'ok': 1}", ("must return a dict", "{'ok': 1}")),
-        ("return {'return': 'x'}", ("must return a dict", "'x'")),
-        ("return {'return': 5}", ("no error text",)),
-    ],
-)
 @pytest.mark.parametrize("hook", ["preprocess", "postprocess"])
-def test_a_hook_that_breaks_the_contract_is_named(
-    home: TemporaryHome, hook: str, body: str, parts: tuple[str, ...]
-) -> None:
-    home.recipe("get-x", customize=f"def {hook}(i):\n    {body}\n")
+def test_a_hook_that_raises_is_named_with_the_chain(home: TemporaryHome, hook: str) -> None:
+    home.recipe("get-x", customize=f"def {hook}(i):\n    raise ValueError('odd')\n")
     with pytest.raises(HookFailed) as caught:
         home.run("get,x")
     text = caught.value.describe()
-    assert all(part in text for part in (*parts, "get-x", "chain: get-x"))
-    if "'return': 5" in body:
-        assert caught.value.code == 5
-    else:
-        assert hook in text
-
-
-def test_customize_may_import_the_module_beside_it(home: TemporaryHome) -> None:
-    for alias, value in (("get-x", "x"), ("get-y", "y")):
-        home.recipe(
-            alias,
-            {"new_env_keys": ["CM_V"]},
-            customize="""
-                from . import table
-
-                def preprocess(i):
-                    i["env"]["CM_V"] = table.VALUE
-                    return {"return": 0}
-            """,
-            files={"table.py": f"VALUE = {value!r}\n"},
-        )
-        assert home.run(alias.replace("-", ","))["new_env"] == {"CM_V": value}
+    assert all(
+        part in text for part in (f"get-x: {hook} in", "raised ValueError: odd", "customize.py:2", "chain: get-x")
+    )
 
 
 # --- values through the shell ---
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        'say "hi"',
-        "it's",
-        "$(touch pwned)",
-        "`touch pwned`",
-        "$HOME ${PATH}",
-        "a=b=c",
-        "back\\slash \\n",
-        "ünïcode 漢字 🎉",
-        "; touch pwned #",
-        "* ? [a-z] ~ ! & | < >",
-        "-n -e",
-        "",
-    ],
-)
-def test_a_value_reaches_the_script_and_comes_back_unchanged(home: TemporaryHome, value: str) -> None:
+def test_a_value_reaches_the_script_and_comes_back_unchanged(home: TemporaryHome) -> None:
+    value = """say "hi", it's $(touch pwned) `touch pwned` $HOME ${PATH} \\n ünï 漢字; touch pwned # * ~ ! & | < >"""
     home.write_cmr(values="literal")
-    home.recipe(
-        "get-x",
-        {"new_env_keys": ["CM_BACK"]},
-        customize="""
-            def preprocess(i):
-                assert i["env"]["CM_V"] is not None
-                return {"return": 0}
-        """,
-        run_sh="""printf 'CM_BACK=%s\\n' "$CM_V" > tmp-run-env.out""",
-    )
-    assert home.run("get,x", env={"CM_V": value})["new_env"] == {"CM_BACK": value}
+    home.recipe("get-x", {"new_env_keys": ["CM_BACK"]}, run_sh="""printf 'CM_BACK=%s\\n' "$CM_V" > tmp-run-env.out""")
+    for given in (value, ""):
+        assert home.run("get,x", env={"CM_V": given})["new_env"] == {"CM_BACK": given}
     assert not list(home.folder.rglob("pwned"))
 
 

@@ -101,9 +101,13 @@ def test_a_hook_that_breaks_what_it_was_given_is_named(tmp_path: Path, statement
 
 @pytest.mark.parametrize("code", [1, 2, 16, 99])
 def test_an_error_answer_keeps_its_code_and_text(tmp_path: Path, code: int) -> None:
-    with pytest.raises(HookFailed, match="get-x: no such tool") as caught:
-        preprocess(recipe(tmp_path, f"def preprocess(i):\n    return {{'return': {code}, 'error': 'no such tool'}}\n"))
-    assert caught.value.code == code
+    for answer, text in (
+        (f"{{'return': {code}, 'error': 'no such tool'}}", "no such tool"),
+        (f"{{'return': {code}}}", "no error text"),
+    ):
+        with pytest.raises(HookFailed, match=f"get-x: {text}") as caught:
+            preprocess(recipe(tmp_path, f"def preprocess(i):\n    return {answer}\n"))
+        assert caught.value.code == code
 
 
 @pytest.mark.parametrize(
