@@ -1,6 +1,7 @@
 """Each curve of an Endpoints tree becomes one result with its points."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,17 @@ def test_a_tree_is_one_curve_with_all_its_points(tree: Path, tmp_path: Path) -> 
     assert len(result.files) == 3 * 4 + 2 * 3
 
 
+def test_a_point_without_figures_is_noted_and_left_out_of_its_curve(tmp_path: Path) -> None:
+    write_curve(tmp_path)
+    summary = next((tmp_path / "tree").rglob("r12/result_summary.json"))
+    summary.write_text(json.dumps({**json.loads(summary.read_text()), "ttft": None}))
+    with Store.open(tmp_path / "a.db") as store:
+        report = import_loaded(store, load(tmp_path / "tree"))
+        result = store.result(report.added[0]).result
+    assert [point.concurrency for point in result.curve] == [number for number in NUMBERS if number != 12]
+    assert "r12: its summary has no tokens per second, TPOT or TTFT" in result.notes
+
+
 def test_an_unreadable_point_leaves_its_curve_out_with_the_reason(tmp_path: Path) -> None:
     write_curve(tmp_path)
     next((tmp_path / "tree").rglob("r12/result_summary.json")).write_text("{}")
@@ -88,6 +100,7 @@ def test_a_bundle_of_the_viewer_is_a_curve_without_its_makers_folder(tmp_path: P
         report = import_loaded(store, load(tmp_path / "bundle.json"))
         result = store.result(report.added[0]).result
     assert [(one.place, one.reason) for one in report.left_out] == [("submissions[1]", "it has no model")]
+    assert re.fullmatch("gpt-oss-120b [0-9a-f]{64}", result.run_id)
     place = result.configuration
     assert [(point.concurrency, point.system_tps) for point in result.curve] == [(1, 10.0), (8, 80.0)]
     assert (place.stack, place.precision, place.run_class, place.division) == ("gale", "fp4", "fast", "standardized")

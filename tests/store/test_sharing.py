@@ -98,6 +98,8 @@ def test_a_dry_run_writes_the_bundle_and_sends_nothing(folder: Path, capsys: pyt
     assert (told["sent"], bundle.signer.alias, told["key"]) == (False, "otter", bundle.signer.key_id)
     assert "host.CM_HOST_SYSTEM_NAME" in shown and "4 facts of the processor (host.*)" in shown
     assert "CM_HOST_CPU_" not in shown and f"{OFFLINE}/mlperf_log_detail.txt" in shown
+    assert "created your key in " in shown and "(1x)" not in shown
+    assert shown.endswith(f"Not uploaded. The bundle: {told['bundle']}\n")
     assert "digits Offline: throughput 179,951 samples/s, VALID [unofficial, test run, origin not recorded]" in shown
     assert b"annamaria" not in b"".join(bundle.files.values())
 
@@ -189,12 +191,13 @@ def test_without_a_terminal_nothing_is_sent_unasked(
     assert "pass --yes to confirm" in capsys.readouterr().err
 
 
-def test_no_is_no(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_is_no(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     stdin = io.StringIO("no\n")
     stdin.isatty = lambda: True  # type: ignore[method-assign]
     monkeypatch.setattr(share.sys, "stdin", stdin)
     assert main([f"--result={folder}", "--collector=http://127.0.0.1:9"]) == 0
     assert _told()["sent"] is False
+    assert capsys.readouterr().out.endswith(f"Not uploaded. The bundle: {_told()['bundle']}\n")
 
 
 def test_a_changed_result_is_not_sent(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

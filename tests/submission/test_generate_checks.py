@@ -146,7 +146,9 @@ def test_all_problems_are_named_at_once_and_nothing_is_written(real_runs: Path, 
 
 
 def test_an_empty_folder_is_refused_with_the_command_that_makes_runs(tmp_path: Path) -> None:
-    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "run_1").mkdir(parents=True)
+    for folder in (tmp_path / "results", tmp_path / "results" / "run_1"):
+        (folder / "mlperf_log_detail.txt").touch()
     (found,) = problems(tmp_path / "results", tmp_path / "tree")
     assert "contain no runs" in found
     assert "generate-run-cmds,inference" in found
