@@ -80,6 +80,31 @@ def test_answers_and_counts_are_those_of_one_process(server: tuple[Stub, str], f
     assert len(living) == 3 and all(map(is_gone, living))
 
 
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_request_of_a_trace_takes_no_place_before_its_time(
+    server: tuple[Stub, str], folder: Path, processes: int
+) -> None:
+    """LoadGen issues the requests of a trace in any order."""
+    with opened(f"{server[1]}/v1", folder, max_in_flight=2, client_processes=processes) as engine:
+        assert_right(run(engine, 2), 2)
+        listener, now_s = Listening(6), time.monotonic()
+        engine.start(listener)
+        due_s = [now_s + 1.0, now_s + 1.0, *[now_s + 0.02] * 4]
+        engine.submit([Request(number=number, prompt=prompt(number), issued_s=one) for number, one in enumerate(due_s)])
+        assert_right(listener.wait(), 6)
+        assert set(list(listener.answers)[:4]) == {2, 3, 4, 5}
+        assert [listener.answers[number].times.began_s for number in range(6)] == due_s  # type: ignore[union-attr]
+
+
+def test_a_request_that_waits_for_a_place_is_sent_late(server: tuple[Stub, str], folder: Path) -> None:
+    with opened(f"{server[1]}/ttft_ms=60/v1", folder, max_in_flight=1) as engine:
+        listener, due_s = Listening(3), time.monotonic() + 0.02
+        engine.start(listener)
+        engine.submit([Request(number=number, prompt=prompt(number), issued_s=due_s) for number in range(3)])
+        assert_right(listener.wait(), 3)
+        assert engine.record()["counts"]["sent_late"] >= 2
+
+
 def test_the_busiest_process_says_whether_the_client_is_the_limit(
     server: tuple[Stub, str], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

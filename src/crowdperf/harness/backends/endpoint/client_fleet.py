@@ -38,6 +38,7 @@ from crowdperf.harness.backends.endpoint.client_process import (
     read_answer,
     written,
 )
+from crowdperf.harness.backends.endpoint.conversation import due_now
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.text.engine import Listener, Request
 from crowdperf.logs.run_log import Json
@@ -170,10 +171,16 @@ class ClientFleet:
             member.send([START, None])
 
     def take(self, requests: Sequence[Request]) -> None:
-        """Accept requests, and hand them out or queue them."""
+        """Accept requests, and hand them out, queue them, or wait until they are due: until then they take none of the
+        places."""
+        requests = due_now(requests, self._arrive)
         self._waited += max(0, len(requests) - max(0, self._most - self._in_flight - len(self._waiting)))
         self._waiting.extend(requests)
         self._hand_out()
+
+    def _arrive(self, request: Request) -> None:
+        if self._listener is not None:
+            self.take([request])
 
     def _hand_out(self) -> None:
         """Give requests that wait to the processes that have the fewest, up to max_in_flight at once."""

@@ -5,7 +5,7 @@ import asyncio
 import random
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from crowdperf.harness.backends.endpoint.answers import AnswerError, LateAnswer
 from crowdperf.harness.backends.endpoint.client import Client
@@ -24,7 +24,18 @@ from crowdperf.rules.names import counted
 HOPELESS = 100
 """After so many requests in a row without an answer the server is given up: this project's choice."""
 LATE_S = 0.01
-"""A request of a trace that is sent later than this after its time is counted: this project's choice."""
+"""A request that is sent later than this after its time is counted: this project's choice."""
+
+
+def due_now(requests: Sequence[Request], arrive: Callable[[Request], None]) -> Sequence[Request]:
+    """Return the requests that are due. `arrive` gets each of the others, which are of a trace, at its time."""
+    now_s, loop = time.monotonic(), asyncio.get_running_loop()
+    later = [one for one in requests if one.issued_s is not None and one.issued_s > now_s]
+    if not later:
+        return requests
+    for one in later:
+        loop.call_later((one.issued_s or now_s) - now_s, arrive, one)
+    return [one for one in requests if one.issued_s is None or one.issued_s <= now_s]
 
 
 class Conversations:
@@ -68,14 +79,9 @@ class Conversations:
 
     def take(self, requests: Sequence[Request]) -> None:
         """Accept requests, and send them, queue them, or wait until they are due."""
-        now_s = time.monotonic()
-        later = [one for one in requests if one.issued_s is not None and one.issued_s > now_s]
-        if later:
-            for one in later:
-                asyncio.get_running_loop().call_later((one.issued_s or now_s) - now_s, self._arrive, one)
-            requests = [one for one in requests if one.issued_s is None or one.issued_s <= now_s]
-            if not requests:
-                return
+        requests = due_now(requests, self._arrive)
+        if not requests:
+            return
         free = max(0, self._settings.max_in_flight - self._in_flight - len(self._waiting))
         self.counts.waited += max(0, len(requests) - free)
         self.began_s = self.began_s or time.monotonic()
@@ -85,7 +91,6 @@ class Conversations:
     def _arrive(self, request: Request) -> None:
         """Send a request of a trace, which is due."""
         if self._listener is not None:
-            self.counts.sent_late += time.monotonic() - (request.issued_s or 0.0) > LATE_S
             self.take([request])
 
     def _send(self) -> None:
@@ -132,8 +137,11 @@ class Conversations:
 
     async def _try(self, request: Request, exchange: Exchange) -> None:
         """Send until there is an answer that is not "later", within the limit of the request."""
-        deadline_s = (request.issued_s or time.monotonic()) + self._settings.timeout_s
-        if time.monotonic() > deadline_s:
+        now_s = time.monotonic()
+        issued_s = request.issued_s or now_s
+        deadline_s = issued_s + self._settings.timeout_s
+        self.counts.sent_late += now_s - issued_s > LATE_S
+        if now_s > deadline_s:
             raise LateAnswer(
                 f"waited longer than the limit of a request ({self._settings.timeout_s:g} s) for one of the "
                 f"{self._settings.max_in_flight:,} places (max_in_flight): a lower rate of requests"

@@ -24,7 +24,8 @@ class Counts:
     differences (differing_tokens). unsaid: answers without a number of tokens from the server. in_one_read: answers
     of several pieces that were received all at once, as from a buffering proxy. other_starts: answers whose first
     tokens are not those that were reported first. cached_tokens: of prompts, from a prefix cache. waited: requests
-    that found max_in_flight reached. sent_late: requests of a trace that were sent more than 10 ms after their time."""
+    that found max_in_flight reached. sent_late: requests that were sent more than 10 ms after LoadGen issued them, or
+    after their time in a trace."""
 
     requests: int = 0
     answered: int = 0
