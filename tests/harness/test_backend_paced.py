@@ -18,12 +18,15 @@ class _Fast:
     def versions(self):
         return {"onnxruntime": "1"}
 
+    is_closed = False
+
     def close(self) -> None:
-        pass
+        self.is_closed = True
 
 
 def test_answers_are_the_network_s_and_come_when_their_time_has_passed(monkeypatch):
-    monkeypatch.setattr(paced, "open_onnxruntime", lambda request: _Fast())
+    opened = _Fast()
+    monkeypatch.setattr(paced, "open_onnxruntime", lambda request: opened)
     backend = paced.open_backend(SimpleNamespace(network=SimpleNamespace(inputs=[SimpleNamespace(name="image")])))
     infer = backend.instance(0)
     for count in (1, 8):
@@ -31,6 +34,9 @@ def test_answers_are_the_network_s_and_come_when_their_time_has_passed(monkeypat
         answer = infer({"image": np.ones((count, 2))})
         assert time.perf_counter() - begun_s >= count * paced.SECONDS_PER_SAMPLE
         assert answer["twice"].tolist() == [[2.0, 2.0]] * count
+    assert backend.versions() == {"onnxruntime": "1"} and not opened.is_closed
+    backend.close()
+    assert opened.is_closed
 
 
 def test_it_is_known_as_a_stand_in():

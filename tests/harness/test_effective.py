@@ -113,6 +113,9 @@ def test_what_a_compliance_test_sets_must_be_in_effect(digits: Digits, tmp_path:
         require_same_settings(settings, audit_values("TEST04", "digits", "6.0.17"), logged)
     with pytest.raises(HarnessError, match="accuracy_log_sampling_target 4096 became 0"):
         require_same_settings(settings, audit_values("TEST01", "digits", "6.0.17"), logged)
+    require_same_settings(settings, None, logged)
+    with pytest.raises(HarnessError, match=r"target_latency_percentile 99 became 0\.9 "):
+        require_same_settings(settings, None, {**logged, "effective_target_latency_percentile": 0.9})
 
 
 SABOTAGE = """

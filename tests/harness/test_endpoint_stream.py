@@ -13,6 +13,8 @@ from crowdperf.call.model_server import ServerProblem, choose_model, error_text
 from crowdperf.call.server_access import Credentials, credentials_of
 from crowdperf.harness.backends.endpoint.address import parse_address
 from crowdperf.harness.backends.endpoint.answers import AnswerError, Collector, ShapedEvents
+from crowdperf.harness.backends.endpoint.faults import NotStreamed, Refused, Unfit, is_about_streaming
+from crowdperf.harness.backends.endpoint.probe import Prober
 from crowdperf.harness.backends.endpoint.request_body import BodyMaker, Field, Form, fields_of, forms_of, named_in
 from crowdperf.harness.backends.endpoint.retries import pause_s
 from crowdperf.harness.backends.endpoint.settings import in_flight, resolve_client
@@ -347,6 +349,30 @@ def test_refused_fields_are_found_by_their_names() -> None:
     fields = (Field("seed", 1), Field("top_k", 1), Field("top_p", 1.0))
     assert named_in("body.top_k: Extra inputs are not permitted", fields) == (fields[1],)
     assert named_in("unseeded", fields) == ()
+
+
+@pytest.mark.parametrize(
+    ("error", "is_about"),
+    [
+        (NotStreamed("text/html"), True), (Unfit("text/html"), False), (TimeoutError(), False),
+        (Refused(400, "stream=true is not supported"), True), (Refused(501, "Streaming is off"), True),
+        (Refused(422, "cannot be streamed"), True), (Refused(400, "unknown field seed"), False),
+        (Refused(400, "upstream timed out"), False), (Refused(500, "the stream broke"), False),
+    ],
+)  # fmt: skip
+def test_only_a_refusal_that_names_streams_is_asked_again_for_a_whole_answer(
+    error: BaseException, is_about: bool
+) -> None:
+    assert is_about_streaming(error) is is_about
+
+
+def test_a_model_answers_under_its_id_its_aliases_and_what_it_was_made_of() -> None:
+    entries = [
+        {"id": "a", "root": "/models/a", "aliases": ["b"]}, {"id": "lora", "parent": "a"}, {"id": "c", "aliases": None}
+    ]  # fmt: skip
+    for model, names in (("b", {"a", "b", "/models/a"}), ("lora", {"lora", "a"}), ("c", {"c"}), ("d", {"d"})):
+        assert Prober._card(entries, model) == names
+    assert Prober._card(None, "a") == {"a"}
 
 
 def test_the_nearest_model_is_named() -> None:

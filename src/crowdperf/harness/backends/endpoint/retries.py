@@ -31,7 +31,7 @@ def _asked_s(retry_after: str, now_s: float) -> float | None:
         return None
 
 
-def pause_s(retry_after: str | None, tries: int, now_s: float, chance: float = 0.0) -> float:
+def pause_s(retry_after: str | None, tries: int, now_s: float, chance: float) -> float:
     """Return the pause before the next try: the value of Retry-After (seconds or a date), at least 0.5 s. Without a
     value, or with a time in the past: 0.5 s, doubled each time. At most 60 s, and up to a quarter more by `chance`
     (0 to 1), so that requests which were refused together are not resent together. now_s: of time.time()."""
