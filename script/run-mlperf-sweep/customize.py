@@ -7,7 +7,6 @@ checks the call, `plans.py` and `prestage.py` ask the engine.
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
-import json
 import shlex
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,16 +14,15 @@ from typing import Any
 
 from crowdperf.call import model_server
 from crowdperf.call.answers import failure
-from crowdperf.kit.privacy import PrivateNames, known_here, masked
 from crowdperf.kit.whole_file import write_json, write_whole
 from crowdperf.sweeps import commands, sweep
-from crowdperf.sweeps.collecting import Facts, summary_text, sweep_json
+from crowdperf.sweeps.collecting import summary_text
 from crowdperf.sweeps.definition import SweepError
 from crowdperf.sweeps.executor import ExecutorError
 from crowdperf.sweeps.executors import KIND, LOCAL
 from crowdperf.sweeps.folder import State
 from crowdperf.sweeps.planning import Plan, plan_json, plan_text, run_order, with_earlier
-from crowdperf.sweeps.report import Report, read_report
+from crowdperf.sweeps.report import Report
 from crowdperf.sweeps.slurm import SlurmExecutor
 from crowdperf.sweeps.states import status
 
@@ -100,34 +98,35 @@ def collecting_job(call: Call) -> Callable[[], None]:
 
 def carry_out(i: dict[str, Any], call: Call, made: Plan, found: dict[str, Any]) -> dict[str, Any]:
     """Writes the folder, runs what is missing and shows what came out."""
-    earlier = sweep.read_plan(call.folder).points
-    if any(path.name != ".lock" for path in call.folder.path.iterdir()) and not earlier:
+    earlier = sweep.read_plan(call.folder)
+    if any(path.name != ".lock" for path in call.folder.path.iterdir()) and not earlier.points:
         return failure(
             f"{call.folder.path} is not the folder of a sweep, and not empty. Give the sweep another name", HINT
         )
-    if earlier and (known := read_report(call.folder.path).facts.recipe) != made.recipe:
-        return failure(f"{call.folder.path} has points of the recipe {known}. Give the sweep another name", HINT)
+    if earlier.points and earlier.recipe != made.recipe:
+        return failure(
+            f"{call.folder.path} has points of the recipe {earlier.recipe}. Give the sweep another name", HINT
+        )
     program = call.program
     is_prestaged = call.values["prestage"]
     if found and (call.settings[KIND] != LOCAL if is_prestaged is None else is_prestaged):
         program = replace(program, more=prestage.prestage(i["automation"].cmind.access, call, found))
-    points = with_earlier(made.points, earlier)
+    report = Report(call.folder, replace(made, points=with_earlier(made.points, earlier.points)))
     write_whole(call.folder.sweep_file, call.text)
-    write_json(call.folder.plan_file, plan_json(replace(made, points=points)), indent=1)
+    write_json(call.folder.plan_file, plan_json(report.plan), indent=1)
     for point in made.points:
         folder = call.folder.point(point.id)
         sweep.write_point(folder, program.point_file(point, folder))
-    shown = masked(made.command, PrivateNames(homes=known_here().homes))
-    facts = Facts(name=made.name, digest=made.digest, made_utc="", command=shown, recipe=made.recipe)
-    report = Report(call.folder, facts, points, call.settings)
     work = sweep.Sweep(call.folder, call.executor, call.conduct, report.write, commands.say, collecting_job(call))
     ids = run_order(made.points)
     states = work.run(ids)
     rows = report.rows(states)
     i["env"]["CM_MLPERF_SWEEP_PATH"] = str(call.folder.path)
-    i["state"]["mlperf_sweep"] = json.loads(sweep_json(facts, rows))
+    i["state"]["mlperf_sweep"] = report.content(rows)
     where = call.folder.path
-    commands.say(f"\n{summary_text(facts, rows)}\nSweep: {where}\nPage:  {where / 'sweep.html'}\nAgain: {made.command}")
+    commands.say(
+        f"\n{summary_text(report.plan, rows)}\nSweep: {where}\nPage:  {where / 'sweep.html'}\nAgain: {made.command}"
+    )
     code = sweep.exit_code(states, ids)
     if code == 3:
         show = f"cm run script --tags=show,mlperf,sweep --sweep_dir={shlex.quote(str(where))}"

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from crowdperf.kit.csv_cells import guarded
-from crowdperf.sweeps.collecting import Facts, Figures, Row, best_of, figures_of, summary_text, sweep_csv, sweep_json
+from crowdperf.sweeps.collecting import Figures, Row, best_of, figures_of, summary_text, sweep_content, sweep_csv
 from crowdperf.sweeps.commands import under_way
 from crowdperf.sweeps.folder import State, SweepFolder
 from crowdperf.sweeps.local import LocalExecutor
@@ -26,11 +27,11 @@ from crowdperf.sweeps.planning import (
     plan_text,
     with_earlier,
 )
-from crowdperf.sweeps.report import NoSweep, read_report
+from crowdperf.sweeps.report import NoSweep, Report, read_report
 from crowdperf.sweeps.slurm import SlurmExecutor
 from crowdperf.sweeps.states import PointStatus, status
 
-FACTS = Facts(name="s", digest="d", made_utc="2026-11-23T00:00:00Z", command="cm run <b>", recipe="run,x")
+PLAN = Plan(name="s", command="cm run <b>", recipe="run,x")
 RESULTS: dict[str, Any] = {
     "scenarios": [
         {
@@ -51,6 +52,10 @@ def point(number: int, repeat: int = 1, **more: str) -> PlannedPoint:
     inputs = {"model": "m", **axes}
     return PlannedPoint(id=f"p{number}-r{repeat}", variant="base", inputs=inputs, varied=axes, axes=axes,
                         repeat=repeat, tags=(), command=f"cm {number}", planned_s=60.0)  # fmt: skip
+
+
+def shown_page(rows: Sequence[Row]) -> str:
+    return page(PLAN, rows, "2026-11-23T00:00:00Z")
 
 
 def row(number: int, value: float, state: State = State.DONE, *, higher: bool = True, **more: Any) -> Row:
@@ -77,9 +82,9 @@ def test_the_best_point_is_valid_and_by_the_metrics_own_direction() -> None:
 
 def test_a_labelled_point_is_no_best_valid_one() -> None:
     test_runs = [row(1, 5.0, label="test run"), row(2, 9.0, label="test run")]
-    assert "best point (test run): batch=2, kind=a: 9 u/s" in summary_text(FACTS, test_runs)
+    assert "best point (test run): batch=2, kind=a: 9 u/s" in summary_text(PLAN, test_runs)
     mixed = [*test_runs, row(3, 7.0)]
-    assert "best valid point: batch=3, kind=b: 7 u/s" in summary_text(FACTS, mixed)
+    assert "best valid point: batch=3, kind=b: 7 u/s" in summary_text(PLAN, mixed)
 
 
 def test_there_is_no_best_of_figures_that_cannot_be_compared() -> None:
@@ -91,7 +96,7 @@ def test_there_is_no_best_of_figures_that_cannot_be_compared() -> None:
 
 
 def test_json_has_states_figures_and_totals() -> None:
-    content = json.loads(sweep_json(FACTS, [row(1, 5.0), row(2, 6.0, State.FAILED)]))
+    content = sweep_content(PLAN, [row(1, 5.0), row(2, 6.0, State.FAILED)])
     assert content["totals"] == {"points": 2, "done": 1, "failed": 1}
     assert content["points"][0]["metric"]["value"] == 5.0
     assert content["points"][1]["reason"] == "exit code 9"
@@ -133,7 +138,7 @@ def test_times_of_tokens_stand_in_csv_table_and_page() -> None:
         "12.0",
     ]  # fmt: skip
     assert [second[name] for name in names] == [""] * 14 and list(first) == list(second)
-    _, _, heading, line, *_ = summary_text(FACTS, [own]).splitlines()
+    _, _, heading, line, *_ = summary_text(PLAN, [own]).splitlines()
     words = ("99 tokens/s", "3.5", "70", "11.5", "30.2", "2.5", "1,234", "61", "72")
     assert (
         "Requests/s" in heading
@@ -149,9 +154,9 @@ def test_a_label_of_all_points_is_printed_once_below_a_wide_table() -> None:
     scenario = {"scenario": "Offline", "passed": True, "performance": performance, "accuracy": None}
     rows = [replace(row(number, 5.0), label="own data", figures=tuple(figures_of({"scenarios": [scenario]})))
             for number in (1, 2)]  # fmt: skip
-    shown = summary_text(FACTS, rows)
+    shown = summary_text(PLAN, rows)
     assert shown.count("own data") == 1 and "label of all points: own data" in shown
-    assert "label of all points" not in summary_text(FACTS, [rows[0], replace(rows[1], label="")])
+    assert "label of all points" not in summary_text(PLAN, [rows[0], replace(rows[1], label="")])
 
 
 def test_the_page_shows_times_of_tokens() -> None:
@@ -159,12 +164,12 @@ def test_the_page_shows_times_of_tokens() -> None:
     performance = {"metric": {"name": "tokens per second", "value": 99.0, "unit": "tokens/s"}, "text": text}
     scenario = {"scenario": "Server", "passed": True, "performance": performance, "accuracy": None}
     own = replace(row(1, 5.0), figures=tuple(figures_of({"scenarios": [scenario]})))
-    shown = page(FACTS, [own, row(2, 6.0)])
-    assert "TTFT p99, ms" in shown and "1,234" in shown and "TTFT" not in page(FACTS, [row(2, 6.0)])
+    shown = shown_page([own, row(2, 6.0)])
+    assert "TTFT p99, ms" in shown and "1,234" in shown and "TTFT" not in shown_page([row(2, 6.0)])
 
 
 def test_the_table_names_the_best_point_and_why_others_have_none() -> None:
-    text = summary_text(FACTS, [row(1, 5.0), row(2, 9.0, State.FAILED)])
+    text = summary_text(PLAN, [row(1, 5.0), row(2, 9.0, State.FAILED)])
     assert "s: 2 points of run,x: 1 done, 1 failed" in text
     assert "best valid point: batch=1, kind=a: 5 u/s" in text
     assert "p2-r1 failed: exit code 9, see points/p2-r1/attempts/002/out.txt" in text
@@ -173,7 +178,7 @@ def test_the_table_names_the_best_point_and_why_others_have_none() -> None:
 def test_the_page_escapes_what_it_shows_and_draws_valid_points_only() -> None:
     evil = row(1, 5.0, label="<script>alert(1)</script>")
     rows = [evil, row(1, 8.0, repeat=2), row(2, 99.0, State.INVALID), row(3, 7.0)]
-    text = page(FACTS, rows)
+    text = shown_page(rows)
     assert "<script" not in text
     assert "cm run &lt;b&gt;" in text
     assert text.count('role="img"') == 2, "one chart, for a page and for a phone"
@@ -183,14 +188,14 @@ def test_the_page_escapes_what_it_shows_and_draws_valid_points_only() -> None:
 
 def test_the_page_shows_the_plot_first_shades_of_two_axes_and_no_empty_column() -> None:
     rows = [row(1, 5.0), row(2, 6.0), row(3, 7.0)]
-    text = page(FACTS, rows)
+    text = shown_page(rows)
     assert text.index("<svg") < text.index("<h2>Points</h2>")
     assert not re.search(">(Accuracy|Label|Node)</th>", text)
-    assert ">Label</th>" in page(FACTS, [replace(rows[0], label="x"), *rows[1:]])
+    assert ">Label</th>" in shown_page([replace(rows[0], label="x"), *rows[1:]])
     assert re.search(
         r'kind \\ batch.*<td class="number heat-1">5</td>.*<td class="number heat-5">7</td>', text, re.DOTALL
     )
-    slower = page(FACTS, [row(1, 5.0, higher=False), row(3, 7.0, higher=False)])
+    slower = shown_page([row(1, 5.0, higher=False), row(3, 7.0, higher=False)])
     assert '<td class="number heat-5">5</td>' in slower and "lower is better" in slower
 
 
@@ -223,9 +228,9 @@ def test_a_plan_is_read_back_whole_or_said_to_be_damaged(tmp_path: Path, wrong: 
     content, file = plan_json(plan, {"p1-r1": "done"}), SweepFolder(tmp_path).plan_file
     file.write_text(json.dumps(content))
     report = read_report(tmp_path)
-    assert (report.points, report.settings, report.facts.digest) == (points, {"kind": "local"}, plan.digest)
+    assert report.plan == plan
     for kind, executor in (("local", LocalExecutor), ("slurm", SlurmExecutor), ("lost", LocalExecutor)):
-        assert type(replace(report, settings={"kind": kind}).executor(print)) is executor
+        assert type(replace(report, plan=replace(plan, executor={"kind": kind})).executor(print)) is executor
     content["points"][1] |= wrong
     file.write_text(json.dumps(content))
     with pytest.raises(NoSweep, match=r"plan\.json is damaged"):
@@ -246,10 +251,21 @@ def test_points_of_an_earlier_file_are_kept_behind_those_of_this_one() -> None:
 
 
 def test_while_points_are_not_over_the_line_that_makes_them_is_named() -> None:
-    answer = under_way(FACTS, [row(1, 5.0, State.PLANNED)], 1)
+    rows = [row(1, 5.0, State.PLANNED), row(2, 5.0, State.RUNNING), row(3, 5.0)]
+    answer = under_way(PLAN, rows)
     assert answer["return"] == 3
-    assert answer["error"].startswith("unfinished: 1 point, about 60 s left\nhint: cm run <b>   # runs")
-    assert "hint" not in under_way(replace(FACTS, command=""), [row(1, 5.0, State.PLANNED)], 1)["error"]
+    assert answer["error"].startswith("unfinished: 2 points, about 2 min left\nhint: cm run <b>   # runs")
+    together = under_way(replace(PLAN, command="", max_parallel=2), rows)["error"]
+    assert "about 60 s left" in together and "hint" not in together
+
+
+def test_files_that_are_passed_on_do_not_name_the_home_folder(tmp_path: Path) -> None:
+    plan = replace(PLAN, command=f"cm run --file={Path.home()}/s.yaml", points=(point(1),))
+    report = Report(SweepFolder(tmp_path), plan)
+    rows = report.write({})
+    for name in ("sweep.json", "sweep.html"):
+        assert str(Path.home()) not in (tmp_path / name).read_text() and report.plan == plan
+    assert report.content(rows)["command"].endswith("/s.yaml")
 
 
 def repeated(*values: float, batch: int, first: int) -> list[Row]:
@@ -266,11 +282,11 @@ def test_repeats_have_median_and_spread_in_csv_summary_and_page_and_decide_the_b
     assert [(one["repeats"], one["median"], one["spread_percent"]) for one in lines] == [("3", "10.0", "10.0")] * 3 + [
         ("3", "4.0", "350.0")
     ] * 3
-    text = summary_text(FACTS, rows)
+    text = summary_text(PLAN, rows)
     assert text.count("median of batch=1, Offline: 10 u/s ±10 % (n=3)") == 1 and "±350 % (n=3)" in text
     assert best_of(rows) in steady, "one lucky repeat is not the best point"
-    shown = page(FACTS, rows)
+    shown = shown_page(rows)
     assert "Median of repeats" in shown and "10 ±10 % (n=3)" in shown
     once = [row(1, 5.0), row(2, 6.0)]
-    assert "each point was made once: set n_repeats" in summary_text(FACTS, once)
-    assert "Median of repeats" not in page(FACTS, once)
+    assert "each point was made once: set n_repeats" in summary_text(PLAN, once)
+    assert "Median of repeats" not in shown_page(once)

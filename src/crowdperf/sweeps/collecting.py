@@ -1,6 +1,5 @@
 """What came out of a sweep: sweep.json, sweep.csv, summary.txt, from the files of its points."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from statistics import median
@@ -13,8 +12,8 @@ from crowdperf.kit.whole_file import read_object
 from crowdperf.logs.answer_metrics import values_of
 from crowdperf.logs.efficiency import METRICS, efficiency_values
 from crowdperf.rules.names import counted, duration_text
-from crowdperf.sweeps.folder import PointFolder, State, SweepFolder
-from crowdperf.sweeps.planning import PlannedPoint
+from crowdperf.sweeps.folder import PointFolder, State
+from crowdperf.sweeps.planning import Plan, PlannedPoint
 from crowdperf.sweeps.states import PointStatus, status
 
 FORMAT = 1
@@ -135,38 +134,6 @@ def read_row(point: PlannedPoint, folder: PointFolder, state: State | None = Non
     return Row(point=point, status=found, label="; ".join(filter(None, labels)), figures=figures)
 
 
-class Collector:
-    """Reads rows; what is done is read once."""
-
-    def __init__(self, folder: SweepFolder, points: Sequence[PlannedPoint]) -> None:
-        self._folder, self._points = folder, points
-        self._done: dict[str, Row] = {}
-
-    def rows(self, states: Mapping[str, State]) -> tuple[Row, ...]:
-        """A row of each point, in the order of the plan."""
-        rows = []
-        for point in self._points:
-            row = self._done.get(point.id)
-            if row is None:
-                row = read_row(point, self._folder.point(point.id), states.get(point.id))
-                if row.status.state is State.DONE:
-                    self._done[point.id] = row
-            rows.append(row)
-        return tuple(rows)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
-    """What sweep.json says of the whole sweep. made_utc: when it was written."""
-
-    name: str
-    digest: str
-    made_utc: str
-    command: str
-    recipe: str
-    lock_sha256: str = ""
-
-
 def totals(rows: Sequence[Row]) -> dict[str, int]:
     """How many points are in each state that any is in, and in all."""
     found = {state.value: sum(row.status.state is state for row in rows) for state in State}
@@ -198,11 +165,22 @@ def _point_json(row: Row) -> dict[str, Any]:
     }
 
 
-def sweep_json(facts: Facts, rows: Sequence[Row]) -> str:
-    """The text of sweep.json. `metric`, `accuracy` and `latency` of a point are those of its first scenario."""
-    head = {"format": FORMAT, **asdict(facts)}
-    content = {**head, "totals": totals(rows), "points": [_point_json(row) for row in rows]}
-    return json.dumps(content, indent=1) + "\n"
+def sweep_content(plan: Plan, rows: Sequence[Row], made_utc: str = "", lock_sha256: str = "") -> dict[str, Any]:
+    """What is in sweep.json. `metric`, `accuracy` and `latency` of a point are those of its first scenario.
+
+    made_utc: when it was written. lock_sha256: of the lock that the points are held to.
+    """
+    return {
+        "format": FORMAT,
+        "name": plan.name,
+        "digest": plan.digest,
+        "made_utc": made_utc,
+        "command": plan.command,
+        "recipe": plan.recipe,
+        "lock_sha256": lock_sha256,
+        "totals": totals(rows),
+        "points": [_point_json(row) for row in rows],
+    }
 
 
 def score_text(figures: Figures | None) -> str:
@@ -306,7 +284,7 @@ def _median_lines(rows: Sequence[Row]) -> Iterator[str]:
                 yield f"median of {name}, {each.scenario}: {repeats_text(repeats[key], str(each.metric['unit']))}"
 
 
-def summary_text(facts: Facts, rows: Sequence[Row]) -> str:
+def summary_text(plan: Plan, rows: Sequence[Row]) -> str:
     """The table for a terminal and summary.txt."""
     columns = token_columns(rows)
     named = [TOKEN_COLUMNS[name][0] for name in columns]
@@ -330,7 +308,7 @@ def summary_text(facts: Facts, rows: Sequence[Row]) -> str:
     count = totals(rows)
     said = ", ".join(f"{number} {state}" for state, number in count.items() if state != "points")
     whole = counted(count["points"], "point")
-    lines = [f"{facts.name}: {whole} of {facts.recipe}: {said}", "", *aligned([head, *cells], frozenset(named)), ""]
+    lines = [f"{plan.name}: {whole} of {plan.recipe}: {said}", "", *aligned([head, *cells], frozenset(named)), ""]
     if shared:
         lines.append(f"label of all points: {shared}")
     if (best := best_of(rows)) is not None:

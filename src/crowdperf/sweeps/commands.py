@@ -1,18 +1,18 @@
 """What the recipes show-, cancel- and collect-mlperf-sweep do with the folder of a sweep. Gives CM's answers."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from crowdperf.call.answers import Answer, failure
 from crowdperf.rules.names import counted, duration_text, printable_lines
-from crowdperf.sweeps.collecting import Facts, Row, summary_text, sweep_json
+from crowdperf.sweeps.collecting import Row, summary_text
 from crowdperf.sweeps.executor import ExecutorError
 from crowdperf.sweeps.folder import State
-from crowdperf.sweeps.report import NoSweep, Report, read_report, remaining_s
+from crowdperf.sweeps.planning import Plan
+from crowdperf.sweeps.report import NoSweep, Report, read_report
 from crowdperf.sweeps.slurm import states_without_queue
-from crowdperf.sweeps.sweep import exit_code
+from crowdperf.sweeps.sweep import UNDER_WAY, exit_code
 
 HINT = "hint: cm run script --tags={},mlperf,sweep --sweep_dir=results/NAME"
 
@@ -43,12 +43,13 @@ def _states(report: Report) -> Mapping[str, State]:
         return states_without_queue(report.folder)
 
 
-def under_way(facts: Facts, waiting: Sequence[Row], at_once: int) -> Answer:
+def under_way(plan: Plan, rows: Sequence[Row]) -> Answer:
     """CM's answer while points are not over: 3, and the line that makes what is missing."""
-    left = duration_text(remaining_s(waiting, at_once))
+    waiting = [row for row in rows if row.status.state in (State.PLANNED, *UNDER_WAY)]
+    left = duration_text(sum(row.point.planned_s for row in waiting) / max(1, plan.max_parallel))
     text = f"unfinished: {counted(len(waiting), 'point')}, about {left} left"
-    again = f"\nhint: {facts.command}   # runs missing points and does not touch running ones"
-    return {"return": 3, "error": text + (again if facts.command else "")}
+    again = f"\nhint: {plan.command}   # runs missing points and does not touch running ones"
+    return {"return": 3, "error": text + (again if plan.command else "")}
 
 
 def show(folder: Path | None, state: dict[str, Any]) -> Answer:
@@ -59,14 +60,12 @@ def show(folder: Path | None, state: dict[str, Any]) -> Answer:
     except (NoSweep, OSError) as error:
         return refused(error, "show")
     rows = report.rows(states)
-    state["mlperf_sweep"] = json.loads(sweep_json(report.facts, rows))
-    say(summary_text(report.facts, rows))
+    state["mlperf_sweep"] = report.content(rows)
+    say(summary_text(report.plan, rows))
     found = {row.point.id: row.status.state for row in rows}
     if exit_code(found, list(found)) != 3:
         return {"return": 0}
-    at_once = int(report.settings.get("max_parallel") or 1)
-    waiting = [row for row in rows if row.status.state.value in ("planned", "submitted", "running")]
-    return under_way(report.facts, waiting, at_once)
+    return under_way(report.plan, rows)
 
 
 def cancel(folder: Path | None, state: dict[str, Any]) -> Answer:
@@ -88,8 +87,8 @@ def collect(folder: Path | None, state: dict[str, Any]) -> Answer:
         rows = report.write(_states(report))
     except (NoSweep, OSError) as error:
         return refused(error, "collect")
-    state["mlperf_sweep"] = json.loads(sweep_json(report.facts, rows))
-    say(summary_text(report.facts, rows))
+    state["mlperf_sweep"] = report.content(rows)
+    say(summary_text(report.plan, rows))
     say(f"Page: {report.folder.path / 'sweep.html'}")
     return without_result({row.point.id: row.status.state.value for row in rows})
 

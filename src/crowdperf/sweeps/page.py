@@ -10,7 +10,6 @@ from crowdperf.kit.plot import Spread, spread_plot
 from crowdperf.rules.names import counted, duration_text
 from crowdperf.sweeps.collecting import (
     TOKEN_COLUMNS,
-    Facts,
     Figures,
     Row,
     best_of,
@@ -22,6 +21,7 @@ from crowdperf.sweeps.collecting import (
     varied_text,
 )
 from crowdperf.sweeps.folder import State
+from crowdperf.sweeps.planning import Plan
 
 MAX_PLOTS = 40
 
@@ -170,7 +170,7 @@ def _points(rows: Sequence[Row]) -> str:
     )
 
 
-def page(facts: Facts, rows: Sequence[Row]) -> str:
+def page(plan: Plan, rows: Sequence[Row], made_utc: str) -> str:
     """The whole page."""
     count = totals(rows)
     said = ", ".join(f"{number} {state}" for state, number in count.items() if state != "points")
@@ -178,10 +178,10 @@ def page(facts: Facts, rows: Sequence[Row]) -> str:
     plots = list(_plots(rows))
     commands = table(("Point", "Command"), [(row.point.id, row.point.command) for row in rows], kind="facts")
     parts = [
-        f"<h1>{text(facts.name)}</h1>",
+        f"<h1>{text(plan.name)}</h1>",
         f'<p class="label">{text("; ".join(labels))}</p>' if labels else "",
-        f"<p>{counted(count['points'], 'point')} of {text(facts.recipe)}: {text(said)}."
-        f" Written {text(facts.made_utc)}.</p>",
+        f"<p>{counted(count['points'], 'point')} of {text(plan.recipe)}: {text(said)}."
+        f" Written {text(made_utc)}.</p>",
         *plots[:MAX_PLOTS],
         '<p class="quiet">Valid points only. A mark is the median of repeats, a bar reaches from their minimum to their'
         " maximum.</p>" if plots else "",
@@ -189,7 +189,7 @@ def page(facts: Facts, rows: Sequence[Row]) -> str:
         "<h2>Points</h2>",
         _points(rows),
         "<h2>Run it again</h2>",
-        copyable("Finished points are kept, missing points run", facts.command),
+        copyable("Finished points are kept, missing points run", plan.command),
         folded("The command of each point", commands),
     ]  # fmt: skip
-    return document(f"{facts.name}: a sweep", parts)
+    return document(f"{plan.name}: a sweep", parts)

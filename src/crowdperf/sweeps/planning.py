@@ -154,7 +154,7 @@ def with_earlier(points: Sequence[PlannedPoint], earlier: Sequence[PlannedPoint]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """A whole sweep. nodes: of each point. problems: what would surely make a run fail, as the engine's plan says.
-    points: none where plan.json is missing or damaged."""
+    points: also those of earlier calls in plan.json; none where that is missing or damaged."""
 
     name: str = ""
     recipe: str = ""

@@ -5,7 +5,6 @@ that the script is the same for all, holds no value of a point, and can be read.
 """
 
 import hashlib
-import math
 import re
 import shlex
 import sys
@@ -16,6 +15,7 @@ from pathlib import Path
 from crowdperf.sweeps.attempts import HEARTBEAT_S
 from crowdperf.sweeps.executor import wrapper_words
 from crowdperf.sweeps.folder import SweepFolder
+from crowdperf.sweeps.planning import limit_min
 
 SAFE = re.compile(r"[A-Za-z0-9_.,:=%@+/-]+")
 KEPT = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SLURM_CONF", "TZ", "USER")
@@ -27,7 +27,6 @@ SAME_NAMES = ("partition", "account", "qos", "constraint", "gres", "nodelist", "
 SIGNAL_S = 120
 """Seconds before the time limit at which a job is told; Slurm may be a minute early (sbatch(1) of 22.05)."""
 REQUEUES = 3
-SETUP_MINUTES = 10
 
 
 @dataclass(frozen=True)
@@ -131,18 +130,13 @@ def request_words(options: SlurmOptions, planned_s: Sequence[float]) -> list[str
         "nodes": str(options.nodes),
         "ntasks": str(options.nodes),
         "cpus-per-task": str(options.cpus) if options.cpus else "",
-        "time": time_limit(planned_s) if options.time == "auto" else options.time,
+        "time": str(limit_min(max(planned_s, default=0.0))) if options.time == "auto" else options.time,
     }
     words = [f"--{name}={value}" for name, value in named.items() if value]
     words += ["--exclusive"] if options.exclusive else []
     limit_s = seconds_of(named["time"])
     warning_s = SIGNAL_S if limit_s is None else min(SIGNAL_S, limit_s // 3)
     return [*words, f"--signal=B:USR1@{warning_s}", *options.slurm_extra]
-
-
-def time_limit(planned_s: Sequence[float]) -> str:
-    """Minutes: 1.5 times the longest of the planned durations, and what setting up may take."""
-    return str(math.ceil(1.5 * max(planned_s, default=0.0) / 60) + SETUP_MINUTES)
 
 
 def seconds_of(limit: str) -> int | None:
