@@ -1,8 +1,12 @@
 """The file of a sweep: what it may hold, and that every mistake is named with its line."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from crowdperf.sweeps.definition import Cell, SweepError, parse_definition
+from crowdperf.sweeps.executors import make_executor, settings_of
 
 HEAD = "format: 1\nname: x\n"
 
@@ -77,3 +81,23 @@ def test_a_mistake_is_named_with_its_line(text: str, line: int, words: str) -> N
 def test_a_file_that_cannot_be_read_is_refused(text: str) -> None:
     with pytest.raises(SweepError, match=r"s\.yaml:\d+: "):
         parse_definition(text, "s.yaml")
+
+
+def test_the_call_stands_over_the_file_and_a_wrong_executor_is_named_where_it_was_given() -> None:
+    definition = parse_definition(HEAD + "executor: {kind: pbs, partition: big, lost: 1}\n", "s.yaml")
+    for given, line, kind in (({}, 3, "pbs"), ({"kind": "moon"}, 0, "moon"), ({"kind": "slurm"}, None, "slurm")):
+        settings, found = settings_of(definition, given)
+        assert (settings["kind"], settings["partition"]) == (kind, "big")
+        wrong = [one for one in found if one.text == f"executor must be one of local, slurm, found {kind!r}"]
+        assert [one.line for one in wrong] == ([] if line is None else [line])
+        assert [one.line for one in found if one.text.startswith("executor: unknown setting lost; known: ")] == [3]
+
+
+def test_a_file_of_secrets_is_the_same_for_every_folder_that_points_run_in(monkeypatch: Any, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    executor, found = make_executor({"kind": "slurm", "secrets": "mine.env"}, print)
+    assert found == [] and executor is not None
+    assert executor.options.secrets == tmp_path / "mine.env"  # type: ignore[attr-defined]
+    assert [one.text for one in make_executor({"kind": "local", "max_parallel": "x"}, print)[1]] == [
+        "--max_parallel must be a number, found 'x'"
+    ]
