@@ -410,3 +410,17 @@ def test_server_without_a_limit_of_the_rules_needs_one_of_the_user() -> None:
     config = SimpleNamespace(scenario=Scenario.SERVER, model="yolo-95", batch_size=None)
     with pytest.raises(ConfigError, match=r"target_latency_ms.* null.*no round has Server for yolo-95"):
         search_of(SimpleNamespace(config=config, rules=rules, can=None), None)
+
+
+def test_the_latency_of_a_query_is_in_milliseconds_and_without_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, now_s = [], [0.0]
+
+    def issue(ids, indices) -> None:
+        asked.append((list(ids), list(indices)))
+        now_s[0] += 0.5 if len(asked) == 1 else 0.001 if len(asked) % 5 == 0 else 0.002
+
+    monkeypatch.setattr(warmup, "time", SimpleNamespace(perf_counter=lambda: now_s[0]))
+    found = warmup.query_latency(issue, 3, [4, 5, 6, 7])
+    assert len(asked) == 5, "as few as possible, since the first took longer than the least time"
+    assert found == Latency(median_ms=pytest.approx(2.0), fast_ms=pytest.approx(1.3))
+    assert asked[:3] == [([0, 1, 2], [4, 5, 6]), ([0, 1, 2], [7, 4, 5]), ([0, 1, 2], [6, 7, 4])]
