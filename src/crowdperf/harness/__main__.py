@@ -50,7 +50,6 @@ def tell_result(result: Mapping[str, Json]) -> str:
 
 
 def tell_score(content: Mapping[str, Json]) -> str:
-    """Return one line about a score."""
     parts = []
     metrics = content["metrics"]
     for item in metrics if isinstance(metrics, list) else ():

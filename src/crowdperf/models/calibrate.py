@@ -210,7 +210,6 @@ def _parse(words: Sequence[str] | None) -> tuple[Task, Path]:
 
 @program("calibrate")
 def main(words: Sequence[str] | None) -> None:
-    """Command line entry."""
     start_s = time.perf_counter()
     task, output = _parse(words)
     calibration = calibrate(task)

@@ -48,7 +48,6 @@ class Observed:
 
     @property
     def limit(self) -> float:
-        """The greatest magnitude."""
         return max(-self.low, self.high)
 
     def widen(self, values: Array) -> None:

@@ -228,7 +228,6 @@ def _parse(words: Sequence[str] | None) -> tuple[ModelRequest, Mapping[str, Any]
 
 @program("makemodel")
 def main(words: Sequence[str] | None) -> None:
-    """Command line entry."""
     start_s = time.perf_counter()
     request, facts = _parse(words)
     info = json.loads(make_model(request, facts).read_text(encoding="utf-8"))

@@ -27,7 +27,6 @@ def file_name(stem: str, network: str, framework: str) -> str:
 
 
 def size_bytes(module: nn.Module) -> int:
-    """Return the bytes of all parameters and buffers."""
     tensors = [*module.parameters(), *module.buffers()]
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 

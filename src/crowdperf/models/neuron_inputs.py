@@ -80,7 +80,6 @@ def write_inputs(model: str, model_info: Path, dataset_folder: Path, store_folde
 
 @program("neuron_inputs")
 def main(words: Sequence[str] | None) -> None:
-    """Command line entry."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", required=True)
     for name in ("model_info", "dataset", "store", "output_dir"):

@@ -339,7 +339,6 @@ def _is_large(model: onnx.ModelProto) -> bool:
 
 @program("quantize")
 def main(words: Sequence[str] | None) -> None:
-    """Command line entry."""
     parser = argparse.ArgumentParser(
         prog="python3 -m crowdperf.models.quantize", description=(__doc__ or "").splitlines()[0]
     )

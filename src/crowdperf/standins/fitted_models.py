@@ -114,7 +114,6 @@ def write_kept(architecture: str, dataset_dir: Path, output_dir: Path) -> str:
 
 @program("fitted_models")
 def main(words: Sequence[str] | None) -> None:
-    """Command line entry."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--architecture", choices=BENCHMARKS, required=True)
     parser.add_argument("--dataset_dir", type=Path, help="a synthetic data set: the score is measured on it")

@@ -162,7 +162,6 @@ def _tokenizer_config() -> dict[str, Any]:
 
 @program("tiny_llama")
 def main(words: Sequence[str] | None) -> None:
-    """Command line entry."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--name", required=True)
     parser.add_argument("--size", choices=sorted(SIZES), required=True)

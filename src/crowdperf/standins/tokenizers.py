@@ -91,7 +91,6 @@ def _write_full_gptj(folder: Path, dataset_dir: Path) -> None:
 
 
 def main() -> int:
-    """Command line entry; return the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("kind", choices=("clip", "gptj", "whisper"))
     parser.add_argument("--output_dir", type=Path, required=True)

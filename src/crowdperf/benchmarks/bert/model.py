@@ -81,7 +81,6 @@ class Bert:
         return samples
 
     def length(self, sample: Tensors) -> int:
-        """Return the number of tokens."""
         return len(sample["input_ids"])
 
     def collate(self, samples: Sequence[Tensors]) -> Tensors:
@@ -111,5 +110,4 @@ class Bert:
 
 
 def open_model(facts: ModelFacts) -> Bert:
-    """Return the model; raises HarnessError when its `config` cannot be used."""
     return Bert(facts)

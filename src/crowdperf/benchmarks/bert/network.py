@@ -60,7 +60,6 @@ class _Reshape(torch.autograd.Function):
 
     @staticmethod
     def symbolic(graph: Any, tensor: Any, sizes: tuple[int, ...]) -> Any:
-        """Return the ONNX node."""
         return graph.op("Reshape", tensor, graph.op("Constant", value_t=torch.tensor(sizes, dtype=torch.int64)))
 
 
@@ -193,13 +192,11 @@ class BertForQuestionAnswering(nn.Module):
     def forward(
         self, input_ids: torch.Tensor, input_mask: torch.Tensor, segment_ids: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return `output_start_logits` and `output_end_logits`."""
         logits = self.qa_outputs(self.bert(input_ids, input_mask, segment_ids))
         return logits[..., 0], logits[..., 1]
 
 
 def build(network: str, config: Mapping[str, Any]) -> BertForQuestionAnswering:
-    """Return the only network, "model", in eval mode; its weights are not those of any model yet."""
     return BertForQuestionAnswering(config).eval()
 
 

@@ -96,7 +96,6 @@ class Dlrm:
         return False
 
     def length(self, sample: Tensors) -> int:
-        """Return the number of rows."""
         return len(sample["labels"])
 
     def collate(self, samples: Sequence[Tensors]) -> Tensors:

@@ -63,7 +63,6 @@ class BeamSearch:
 
     @property
     def is_done(self) -> bool:
-        """True when no sample needs another step."""
         return self._length == self.rules.max_tokens or bool(self._has_all_answers().all())
 
     def _has_all_answers(self) -> npt.NDArray[np.bool_]:

@@ -99,7 +99,6 @@ class GptJ:
         return self._tokenizer.encode_plain(texts)
 
     def length(self, sample: Tensors) -> int:
-        """Return the number of tokens of the prompt."""
         return len(sample["input_ids"])
 
     def collate(self, samples: Sequence[Tensors]) -> Tensors:
@@ -189,6 +188,5 @@ def memory_bytes(facts: ModelFacts) -> int:
 
 
 def open_model(facts: ModelFacts) -> GptJ:
-    """Return the model with the sizes that model.json gives; raises HarnessError naming those it lacks."""
     required_config(facts, _SIZES, "gptj")
     return GptJ(facts)

@@ -89,8 +89,6 @@ class Mlp(torch.nn.Module):
 
 
 class Block(torch.nn.Module):
-    """One layer."""
-
     def __init__(self, config: Mapping[str, Any]) -> None:
         super().__init__()
         self.ln_1 = torch.nn.LayerNorm(config["n_embd"], eps=config["layer_norm_epsilon"])
@@ -216,7 +214,6 @@ class GptJ(torch.nn.Module):
 
 
 def build(network: str, config: Mapping[str, Any]) -> torch.nn.Module:
-    """Return the one network in eval mode, weights not yet set."""
     return GptJ(config).eval()
 
 

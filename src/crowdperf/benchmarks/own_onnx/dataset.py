@@ -30,7 +30,6 @@ class OwnInputs:
 
     @property
     def count(self) -> int:
-        """Number of samples."""
         return len(next(iter(self.arrays.values())))
 
     @property
@@ -39,18 +38,15 @@ class OwnInputs:
         return "" if self.expected is not None else "the inputs have no expected values"
 
     def load(self, indices: Sequence[int]) -> Tensors:
-        """Return the inputs of `indices`, in that order."""
         rows = np.asarray(indices, dtype=np.intp)
         return {name: array[rows] for name, array in self.arrays.items()}
 
 
 def input_file(number: int) -> str:
-    """Return the name of the file of an input."""
     return f"input_{number}.npy"
 
 
 def open_dataset(folder: Path) -> OwnInputs:
-    """Return the inputs in `folder`. Raises HarnessError when a file is missing, damaged or of another length."""
     facts = read_facts(folder)
     try:
         names = json.loads((folder / FACTS_FILE).read_text(encoding="utf-8"))["inputs"]

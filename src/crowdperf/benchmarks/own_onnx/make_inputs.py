@@ -29,7 +29,6 @@ CPU, and little of its memory."""
 
 
 def random_inputs(specs: Sequence[TensorSpec], count: int, seed: int) -> dict[str, Array]:
-    """Return `count` random samples of each input."""
     random = np.random.default_rng(seed)
     arrays: dict[str, Array] = {}
     for spec in specs:
@@ -41,7 +40,6 @@ def random_inputs(specs: Sequence[TensorSpec], count: int, seed: int) -> dict[st
 
 
 def default_count(specs: Sequence[TensorSpec]) -> int:
-    """Return how many random samples are made."""
     sample_bytes = sum(spec.size_bytes for spec in specs)
     return max(1, min(RECORD.dataset_count, MAX_BYTES // max(1, sample_bytes)))
 

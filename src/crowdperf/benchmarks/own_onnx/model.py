@@ -31,7 +31,6 @@ class OwnOnnx:
         self.response = self._output if self._output.is_fixed else None
 
     def preprocess(self, raw: Tensors) -> Tensors:
-        """Return the inputs as they are."""
         return raw
 
     def predict(self, networks: Mapping[str, Infer], inputs: Tensors) -> Array | Sequence[Array]:
@@ -83,6 +82,5 @@ def _spec(values: Mapping[str, Any]) -> TensorSpec:
 
 
 def open_model(facts: ModelFacts) -> OwnOnnx:
-    """Return the model. Raises HarnessError where model.json does not describe its tensors."""
     keys = ("inputs", "outputs", "has_batches", "response")
     return OwnOnnx(required_config(facts, keys, "own-onnx"))

@@ -83,7 +83,6 @@ def _generation(facts: Mapping[str, Any]) -> Generation:
 
 
 def open_dataset(folder: Path) -> OwnPrompts:
-    """Return the prompts of `folder`. Raises HarnessError naming the first line that cannot be used."""
     path = folder / SAMPLES_FILE
     samples: Sequence[OwnPrompt] = samples_of_lines(path, _prompt, _HINT)
     try:

@@ -31,5 +31,4 @@ class OwnText:
 
 
 def open_text(facts: ModelFacts) -> OwnText:
-    """Return the prompts' model."""
     return OwnText()

@@ -173,5 +173,4 @@ class Resnet50:
 
 
 def open_model(facts: ModelFacts) -> Resnet50:
-    """Return the model as its model.json describes it; raises HarnessError for a configuration that cannot be."""
     return Resnet50(_checked(facts.config))

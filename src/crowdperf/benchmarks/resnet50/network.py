@@ -92,7 +92,6 @@ class ResNet(Body):
 
 
 def build(network: str, config: Mapping[str, Any]) -> torch.nn.Module:
-    """Return the network in eval mode, weights not yet set; it has one, "model"."""
     return ResNet(tuple(config["depths"]), int(config["width"]), int(config["classes"])).eval()
 
 

@@ -126,7 +126,6 @@ def anchors_of(facts: ModelFacts) -> Floats:
 
 
 def open_model(facts: ModelFacts) -> Detector:
-    """Return the model; raises HarnessError when model.json does not describe a retinanet."""
     if is_published(facts):
         refuse_published_weights(facts, "retinanet")
         return _published()

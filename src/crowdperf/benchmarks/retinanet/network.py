@@ -172,14 +172,12 @@ class RetinaNet(nn.Module):
 
 
 def build(network: str, config: Mapping[str, Any]) -> RetinaNet:
-    """Return the network in eval mode."""
     return RetinaNet(config).eval()
 
 
 def example_inputs(
     network: str, config: Mapping[str, Any], count: int, generator: torch.Generator
 ) -> tuple[Tensor, ...]:
-    """Return random pictures."""
     return (random_pictures(count, config["image_size"], generator),)
 
 

@@ -101,5 +101,4 @@ class Rgat:
 
 
 def open_model(facts: ModelFacts) -> Rgat:
-    """Return the model with the sizes that model.json gives; raises HarnessError naming those it lacks."""
     return Rgat(required_config(facts, _FULL, "rgat", _FULL))

@@ -112,7 +112,6 @@ class Rgat(nn.Module):
 
 
 def build(network: str, config: Mapping[str, Any]) -> Rgat:
-    """Return the network in eval mode."""
     return Rgat(config).eval()
 
 

@@ -81,7 +81,6 @@ class _Transcripts:
         self._lengths: IntArray = np.zeros(count, dtype=np.int64)
 
     def append(self, rows: IntArray, labels: IntArray) -> None:
-        """Add one label to each of `rows`."""
         lengths = self._lengths[rows]
         if lengths.max() >= self._labels.shape[1]:
             self._labels = np.concatenate((self._labels, np.empty_like(self._labels)), axis=1)
@@ -89,7 +88,6 @@ class _Transcripts:
         self._lengths[rows] = lengths + 1
 
     def rows(self) -> list[IntArray]:
-        """Return the labels of each utterance."""
         return [row[:length].copy() for row, length in zip(self._labels, self._lengths, strict=True)]
 
 
@@ -181,5 +179,4 @@ class Rnnt:
 
 
 def open_model(facts: ModelFacts) -> Rnnt:
-    """Return the model with the sizes that model.json gives; raises HarnessError naming those it lacks."""
     return Rnnt(required_config(facts, _OFFICIAL_SIZES, "rnnt", _OFFICIAL_SIZES))

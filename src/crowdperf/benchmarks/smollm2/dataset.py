@@ -33,8 +33,6 @@ class Question:
 
 
 class SmolLm2Dataset(SamplesOfFile[Question]):
-    """The prompts."""
-
     @property
     def answers(self) -> tuple[Tokens, ...]:
         """The expected answers, by index; raises HarnessError where the data set has prompts only."""
@@ -43,7 +41,6 @@ class SmolLm2Dataset(SamplesOfFile[Question]):
 
     @property
     def without_answers(self) -> int:
-        """How many prompts have no answer."""
         return sum(question.answer is None for question in self.samples)
 
 
@@ -57,6 +54,5 @@ def _question(row: Any) -> Question:
 
 
 def open_dataset(folder: Path) -> SmolLm2Dataset:
-    """Return the prompts of `folder`; raises HarnessError naming the first line that cannot be used."""
     path = folder / SAMPLES_FILE
     return SmolLm2Dataset(path, samples_of_lines(path, _question, _HINT), read_facts(folder))

@@ -25,7 +25,6 @@ class SmolLm2:
         self._facts = facts
 
     def prompts(self, raw: Sequence[Question]) -> list[Prompt]:
-        """Return the prompts in every form."""
         return [Prompt(tokens=one.tokens, text=one.text, messages=one.messages, expected=one.answer) for one in raw]
 
     def response(self, answer: Answer) -> Array:
@@ -49,7 +48,6 @@ class SmolLm2:
 
 
 def common_prefix(answer: Tokens, expected: Tokens) -> int:
-    """Return how many tokens two answers begin with alike."""
     shorter = min(len(answer), len(expected))
     differs = np.flatnonzero(answer[:shorter] != expected[:shorter])
     return int(differs[0]) if len(differs) else shorter
@@ -60,5 +58,4 @@ def _without_end(tokens: Tokens) -> Tokens:
 
 
 def open_text(facts: ModelFacts) -> SmolLm2:
-    """Return the benchmark."""
     return SmolLm2(facts)

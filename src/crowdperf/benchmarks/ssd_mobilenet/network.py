@@ -46,7 +46,6 @@ class _SameConv(nn.Conv2d):
     """A convolution padded as TensorFlow's "SAME": an odd row or column of padding goes below and to the right."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the convolved input."""
         height, width = (self._padding_of(int(input.shape[axis]), axis - 2) for axis in (2, 3))
         padded = functional.pad(input, [width // 2, width - width // 2, height // 2, height - height // 2])
         return functional.conv2d(padded, self.weight, self.bias, self.stride, 0, 1, self.groups)
@@ -166,14 +165,12 @@ class SsdMobilenet(nn.Module):
 
 
 def build(network: str, config: Mapping[str, Any]) -> SsdMobilenet:
-    """Return the network in eval mode."""
     return SsdMobilenet(config).eval()
 
 
 def example_inputs(
     network: str, config: Mapping[str, Any], count: int, generator: torch.Generator
 ) -> tuple[Tensor, ...]:
-    """Return random pictures."""
     return (random_pictures(count, config["image_size"], generator) * 2 - 1,)
 
 

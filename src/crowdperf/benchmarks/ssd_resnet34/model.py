@@ -117,7 +117,6 @@ def anchors_of(facts: ModelFacts) -> Floats:
 
 
 def open_model(facts: ModelFacts) -> Detector:
-    """Return the model; raises HarnessError when model.json does not describe an SSD-ResNet34."""
     if is_published(facts):
         refuse_published_weights(facts, "ssd-resnet34")
         return _published()

@@ -132,7 +132,6 @@ class SsdResnet34(nn.Module):
 
 
 def build(network: str, config: Mapping[str, Any]) -> SsdResnet34:
-    """Return the network in eval mode."""
     return SsdResnet34(config).eval()
 
 

@@ -81,5 +81,4 @@ class Decoder(nn.Module):
         self.decoder = _Stack(config)
 
     def forward(self, latent: Tensor) -> Tensor:
-        """Return the picture."""
         return self.decoder(self.post_quant_conv(latent / self.scale))

@@ -93,7 +93,6 @@ class StableDiffusionXl:
         return 1
 
     def collate(self, samples: Sequence[Tensors]) -> Tensors:
-        """Return the samples' tensors, one behind the other."""
         return {name: np.stack([one[name] for one in samples]) for name in ("tokens", "tokens_2", "latent")}
 
     def predict(self, networks: Mapping[str, Infer], inputs: Tensors) -> Array:
@@ -129,5 +128,4 @@ def memory_bytes(facts: ModelFacts) -> int:
 
 
 def open_model(facts: ModelFacts) -> StableDiffusionXl:
-    """Return the model with the sizes that model.json gives; raises HarnessError naming those it lacks."""
     return StableDiffusionXl(required_config(facts, _SIZES, "stable-diffusion-xl", _FULL), facts)

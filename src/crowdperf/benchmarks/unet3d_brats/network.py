@@ -85,5 +85,4 @@ def example_inputs(
 
 
 def build(network: str, config: Mapping[str, Any]) -> torch.nn.Module:
-    """Return the network in eval mode, weights not yet set; it has one, "model"."""
     return UnetBrats(tuple(config["filters"]), int(config["classes"])).eval()

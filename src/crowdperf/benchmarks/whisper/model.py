@@ -187,5 +187,4 @@ def memory_bytes(facts: ModelFacts) -> int:
 
 
 def open_model(facts: ModelFacts) -> Whisper:
-    """Return the model with the sizes that model.json gives; raises HarnessError naming those it lacks."""
     return Whisper(required_config(facts, _SIZES, "whisper", _FULL), facts)

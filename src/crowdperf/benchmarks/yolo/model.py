@@ -104,7 +104,6 @@ def anchors_of(facts: ModelFacts) -> Floats:
 
 
 def open_model(facts: ModelFacts) -> Detector:
-    """Return the model; raises HarnessError when model.json does not describe a YOLO11 of ours."""
     if "image_size" not in facts.config:
         raise HarnessError(
             "the model has no model.json with the configuration of a network",

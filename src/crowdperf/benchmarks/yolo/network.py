@@ -182,7 +182,6 @@ class _Bins(nn.Module):
         self.set()
 
     def set(self) -> None:
-        """Give the bins their numbers."""
         with torch.no_grad():
             self.conv.weight.copy_(torch.arange(_BINS, dtype=torch.float32).view(1, _BINS, 1, 1))
 
@@ -328,14 +327,12 @@ def _virtual_sides(strides: Tensor) -> list[float]:
 
 
 def build(network: str, config: Mapping[str, Any]) -> Yolo:
-    """Return the network in eval mode."""
     return Yolo(config).eval()
 
 
 def example_inputs(
     network: str, config: Mapping[str, Any], count: int, generator: torch.Generator
 ) -> tuple[Tensor, ...]:
-    """Return random pictures."""
     return (random_pictures(count, config["image_size"], generator),)
 
 

@@ -60,12 +60,10 @@ class SamplesOfFile(Generic[Sample]):
 
     @property
     def count(self) -> int:
-        """Number of samples."""
         return len(self.samples)
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The file."""
         return (self.path,)
 
     @property
@@ -74,7 +72,6 @@ class SamplesOfFile(Generic[Sample]):
         return 0
 
     def load(self, indices: Sequence[int]) -> list[Sample]:
-        """Return the samples of `indices`, in that order."""
         return [self.samples[index] for index in indices]
 
 

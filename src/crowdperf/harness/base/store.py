@@ -103,7 +103,6 @@ class Store:
         return array
 
     def load(self, indices: Sequence[int]) -> Samples:
-        """Return the samples of `indices`, in that order."""
         by_chunk: dict[int, list[tuple[int, int]]] = {}
         for position, index in enumerate(indices):
             chunk, row = divmod(index, self.chunk_samples)

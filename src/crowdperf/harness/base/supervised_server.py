@@ -67,11 +67,9 @@ class KeptServer:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the server still runs."""
         return self._keeper.poll() is None
 
     def log_text(self) -> str:
-        """Return what the server has printed."""
         try:
             return self.log.read_text(encoding="utf-8", errors="replace")
         except OSError:

@@ -56,12 +56,10 @@ class Rows(np.lib.mixins.NDArrayOperatorsMixin):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The type of the numbers."""
         return self.array.dtype
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape that the gathered array would have."""
         return (len(self.rows), *self.array.shape[1:])
 
     def __getitem__(self, part: slice) -> Rows:
@@ -101,7 +99,6 @@ class TensorSpec:
 
     @property
     def is_fixed(self) -> bool:
-        """True when every size is a number."""
         return all(isinstance(size, int) for size in self.shape)
 
     @property

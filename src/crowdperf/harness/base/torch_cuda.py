@@ -111,15 +111,12 @@ class Cuda:
             yield
 
     def synchronize(self) -> None:
-        """Wait for the stream."""
         self._stream.synchronize()
 
     def pinned(self, dtype: torch.dtype, shape: Sequence[int]) -> torch.Tensor:
-        """Return zeros in pinned memory."""
         return torch.zeros(tuple(shape), dtype=dtype, pin_memory=True)
 
     def buffer(self, dtype: torch.dtype, shape: Sequence[int]) -> torch.Tensor:
-        """Return a tensor on the GPU, with any values."""
         return torch.empty(tuple(shape), dtype=dtype, device=self._device)
 
     def capture(self, run: Callable[[], Sequence[torch.Tensor]]) -> Captured:
@@ -213,7 +210,6 @@ class DeviceIo:
         return any(place == kept.untyped_storage().data_ptr() for kept in self._on_device.values())
 
     def close(self) -> None:
-        """Wait for what is queued, and free the buffers."""
         self._device.synchronize()
         self._on_device.clear()
         self._on_host.clear()
@@ -310,7 +306,6 @@ class Instances(ABC):
         return self._calls[number]
 
     def instance(self, number: int) -> Infer:
-        """Return the call of an instance."""
         return self._call(number).infer
 
     def responding(self, post: DevicePost, number: int) -> Callable[[Tensors], Any]:
@@ -318,7 +313,6 @@ class Instances(ABC):
         return partial(self._call(number).respond, post)
 
     def keep(self, instances: int) -> None:
-        """Free the calls of all but the first so many instances."""
         for number in [number for number in self._calls if number >= instances]:
             self._calls.pop(number).close()
 
@@ -343,7 +337,6 @@ class EagerCall(DeviceCall):
         ]
 
     def close(self) -> None:
-        """Free the buffers and let go of the module."""
         self._io.close()
         self._module = None
 
@@ -400,7 +393,6 @@ class GraphCall(DeviceCall):
         return answers if isinstance(answers, tuple) else (answers,)
 
     def close(self) -> None:
-        """Free the recordings and the buffers, and let go of the module."""
         self._io.close()
         for graph in self._graphs.values():
             graph.reset()
@@ -431,12 +423,10 @@ class GpuBackend(Instances):
         return EagerCall(self._modules[gpu], request, self._device_of(gpu))
 
     def versions(self) -> Mapping[str, str]:
-        """Return the versions of torch and of the CUDA libraries it was built with."""
         cudnn = torch.backends.cudnn.version() or "none"  # type: ignore[no-untyped-call]
         return {"torch": str(torch.__version__), "cuda": str(torch.version.cuda), "cudnn": str(cudnn)}
 
     def close(self) -> None:
-        """Free the instances and the modules, and give their memory back."""
         self.keep(0)
         self._modules.clear()
         torch.cuda.empty_cache()

@@ -17,7 +17,6 @@ _SHOWN = 5
 
 
 def main() -> int:
-    """Command line entry; return the exit code."""
     parser = argparse.ArgumentParser(prog="check_dataset", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--dataset", required=True, help="as benchmarks' records name it")
     parser.add_argument("--folder", required=True, type=Path)

@@ -102,7 +102,6 @@ def record_images(url: str, names: Sequence[str], folder: Path, list_path: Path)
 
 @program("listed_images")
 def main(words: Sequence[str] | None) -> None:
-    """Command line entry."""
     parser = argparse.ArgumentParser(
         prog="python3 -m crowdperf.harness.commands.listed_images",
         description="Fetch the images of the official calibration list of a data set.",

@@ -57,7 +57,6 @@ class Brats19Dataset(VolumeCases):
     """The cases of one part of BraTS 2019."""
 
     def case_files(self, case: str) -> tuple[Path, ...]:
-        """Return the files of one case."""
         return tuple(self.path(case, name) for name in (*MODALITIES, "seg"))
 
     def path(self, case: str, name: str) -> Path:

@@ -32,7 +32,6 @@ class CnnDmDataset(SamplesOfFile[Article]):
 
     @property
     def summaries(self) -> tuple[str, ...]:
-        """The summaries that people wrote, by index."""
         return tuple(article.summary for article in self.samples)
 
     def problems(self) -> list[str]:

@@ -19,7 +19,6 @@ CALIBRATION_IMAGES = "train2017"
 
 
 def open_dataset(folder: Path) -> AnnotatedImages:
-    """Return the data set; raises HarnessError when the annotations are unusable or images are missing."""
     return open_annotated_images(
         folder,
         annotations="annotations/instances_val2017.json",

@@ -53,11 +53,9 @@ class CaptionSet:
 
     @property
     def count(self) -> int:
-        """Number of captions."""
         return len(self.captions)
 
     def load(self, indices: Sequence[int]) -> list[Prompt]:
-        """Return the captions of `indices`, each with the noise."""
         return [Prompt(self.captions[index], self.latent) for index in indices]
 
     def scoring_file(self, names: Sequence[str]) -> Path:

@@ -85,11 +85,9 @@ class MultiHotTable:
         return np.array(self._dense[rows])
 
     def labels(self, rows: slice) -> FloatRows:
-        """Return a copy float32[rows]."""
         return self._labels[rows].astype(np.float32)
 
     def copy_sparse(self, rows: slice, out: IntRows) -> None:
-        """Copy the categories' values side by side."""
         column = 0
         for values, width in zip(self._sparse, self.hot_counts, strict=True):
             out[:, column : column + width] = values[rows]
@@ -112,11 +110,9 @@ class OneHotTable:
         return logs
 
     def labels(self, rows: slice) -> FloatRows:
-        """Return a copy float32[rows]."""
         return self._rows[rows, 0].astype(np.float32)
 
     def copy_sparse(self, rows: slice, out: IntRows) -> None:
-        """Copy the categories' values."""
         out[...] = self._rows[rows, 1 + DENSE_COUNT :]
 
 
@@ -139,7 +135,6 @@ class CriteoDataset:
 
     @property
     def count(self) -> int:
-        """Number of samples."""
         return len(self.boundaries) - 1
 
     @property
@@ -148,7 +143,6 @@ class CriteoDataset:
         return tuple(self.folder / name for name in _FILES if (self.folder / name).is_file())
 
     def load(self, indices: Sequence[int]) -> list[ClickRows]:
-        """Return where the samples' rows are."""
         starts = self.boundaries.tolist() if len(indices) > self.count // 8 else self.boundaries
         return [ClickRows(self.table, slice(int(starts[index]), int(starts[index + 1]))) for index in indices]
 

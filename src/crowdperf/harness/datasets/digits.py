@@ -29,7 +29,6 @@ class DigitsDataset:
 
     @property
     def count(self) -> int:
-        """Number of images."""
         return len(self.images)
 
     def load(self, indices: Sequence[int]) -> Array:
@@ -60,7 +59,6 @@ def _open(folder: Path, part: str) -> DigitsDataset:
 
 
 def open_dataset(folder: Path) -> DigitsDataset:
-    """Return the validation part; raises HarnessError when a file is missing, damaged or of another length."""
     return _open(folder, "validation")
 
 

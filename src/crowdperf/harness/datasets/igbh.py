@@ -83,11 +83,9 @@ class IgbhDataset:
 
     @property
     def count(self) -> int:
-        """Number of requested papers."""
         return len(self.nodes)
 
     def load(self, indices: Sequence[int]) -> Papers:
-        """Return the papers' node numbers, with the graph."""
         return Papers(self.graph, self.nodes[np.asarray(indices, dtype=np.int64)])
 
 

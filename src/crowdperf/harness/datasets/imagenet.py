@@ -46,12 +46,10 @@ class ImagenetDataset:
 
     @property
     def count(self) -> int:
-        """Number of validation images."""
         return len(self.names)
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The labels and the images."""
         images = tuple(self.folder / name for name in self.names)
         return images if self.label_path is None else (self.label_path, *images)
 
@@ -179,7 +177,6 @@ def difference(names: Sequence[str], labels: Sequence[int], sizes: Mapping[str, 
 
 
 def open_dataset(folder: Path) -> ImagenetDataset:
-    """Return the data set in `folder`; raises HarnessError listing the files that are missing, empty or extra."""
     if names := own_pictures(folder):
         facts = replace(read_facts(folder), difference="pictures with other names")
         return ImagenetDataset(folder, None, names, np.full(len(names), -1, dtype=np.int64), facts)

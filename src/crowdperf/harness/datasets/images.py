@@ -35,12 +35,10 @@ class ImageFiles:
 
     @property
     def count(self) -> int:
-        """Number of images."""
         return len(self.paths)
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The images."""
         return self.paths
 
     def load(self, indices: Sequence[int]) -> list[ImageFile]:
@@ -56,7 +54,6 @@ class AnnotatedImages(ImageFiles):
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The annotations and the images."""
         return (self.annotations_path, *self.paths)
 
     def problems(self) -> list[str]:

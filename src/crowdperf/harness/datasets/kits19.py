@@ -37,7 +37,6 @@ class Kits19Dataset(VolumeCases):
     """The cases of one part of KiTS19."""
 
     def case_files(self, case: str) -> tuple[Path, ...]:
-        """Return the files of one case."""
         return tuple(self.folder / case / name for name in (_IMAGE, _LABELS))
 
     def load(self, indices: Sequence[int]) -> list[Volume]:

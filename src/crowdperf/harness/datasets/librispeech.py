@@ -51,12 +51,10 @@ class LibriSpeechDataset:
 
     @property
     def count(self) -> int:
-        """Number of utterances."""
         return len(self.utterances)
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The list of utterances and their sound."""
         manifest = () if self.manifest is None else (self.manifest,)
         return (*manifest, *(utterance.path for utterance in self.utterances))
 

@@ -15,7 +15,6 @@ CALIBRATION_IMAGES = "calibration/data"
 
 
 def open_dataset(folder: Path) -> AnnotatedImages:
-    """Return the data set; raises HarnessError when the annotations are unusable or images are missing."""
     return open_annotated_images(
         folder,
         annotations="annotations/openimages-mlperf.json",

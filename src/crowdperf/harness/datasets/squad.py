@@ -59,12 +59,10 @@ class SquadDataset:
 
     @property
     def count(self) -> int:
-        """Number of windows."""
         return len(self.windows)
 
     @cached_property
     def questions(self) -> tuple[SquadQuestion, ...]:
-        """The questions, as the scorer wants them."""
         return tuple(asked.question for asked in self.asked)
 
     @cached_property
@@ -89,7 +87,6 @@ class SquadDataset:
         return f"{self.asked[question_index].question.question_id} {window.start}"
 
     def load(self, indices: Sequence[int]) -> list[SquadSample]:
-        """Return the tokens of each sample."""
         return [self._sample(*self.windows[index]) for index in indices]
 
     def _sample(self, question_index: int, window: Window) -> SquadSample:
@@ -143,7 +140,6 @@ def read_squad(questions_path: Path, vocabulary_path: Path, facts: DatasetFacts)
 
 
 def open_dataset(folder: Path) -> SquadDataset:
-    """Return the validation questions; raises HarnessError when a file is missing or damaged."""
     missing = [name for name in (QUESTIONS_FILE, VOCABULARY_FILE) if not (folder / name).is_file()]
     if missing:
         raise HarnessError(f"{folder} is missing {' and '.join(missing)}", _HINT)

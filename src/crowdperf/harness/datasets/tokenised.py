@@ -47,7 +47,6 @@ class TokenisedDataset(SamplesOfFile[Sample]):
 
     @property
     def without_answers(self) -> int:
-        """How many samples have no reference."""
         return sum(sample.reference is None for sample in self.samples)
 
     @property
@@ -98,7 +97,6 @@ def samples_of_lines(path: Path, parse: Callable[[Any], Parsed], hint: str) -> t
 
 
 def open_dataset(folder: Path) -> TokenisedDataset:
-    """Return the samples of `folder`; raises HarnessError naming the first line that cannot be used."""
     path = folder / SAMPLES_FILE
     samples = samples_of_lines(path, _sample, _HINT)
     described = folder if (folder / FACTS_FILE).is_file() else folder.parent  # a part's facts lie beside its folder

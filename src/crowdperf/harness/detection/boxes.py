@@ -49,13 +49,11 @@ models/ssd_mobilenet_v1.py of mlcommons/inference, which are the same numbers as
 
 
 def to_centres(corners: Floats) -> Floats:
-    """Return the boxes as centres."""
     sizes = corners[:, 2:] - corners[:, :2]
     return np.concatenate([corners[:, :2] + np.float32(0.5) * sizes, sizes], axis=1)
 
 
 def to_corners(centres: Floats) -> Floats:
-    """Return the boxes as corners."""
     half = np.float32(0.5) * centres[:, 2:]
     return np.concatenate([centres[:, :2] - half, centres[:, :2] + half], axis=1)
 

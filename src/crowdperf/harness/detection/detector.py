@@ -46,7 +46,6 @@ class Detector:
 
     @property
     def networks(self) -> tuple[NetworkSpec, ...]:
-        """The one network."""
         return (self.network,)
 
     def preprocess(self, raw: Sequence[ImageFile]) -> Tensors:

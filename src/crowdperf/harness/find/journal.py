@@ -18,7 +18,6 @@ from crowdperf.rules.names import SYNTHETIC_LABEL
 
 
 def say(text: str) -> None:
-    """Write one line of the story to stderr."""
     sys.stderr.write(f"harness: find: {text}\n")
     sys.stderr.flush()
 
@@ -56,13 +55,11 @@ class Journal:
 
     @property
     def spent_s(self) -> float:
-        """What the whole search has taken until now."""
         return self.spent_before_s + time.monotonic() - self.started_s
 
     def content(
         self, settings: Mapping[str, Json], confidence: Json, error: str | None, is_finished: bool
     ) -> dict[str, Json]:
-        """Return what find.json holds."""
         prepared = self.prepared
         warm_up = {name: value for name, value in asdict(prepared.found.warm_up).items() if value is not None}
         parts = prepared.parts
@@ -87,7 +84,6 @@ class Journal:
         }
 
     def keep(self) -> None:
-        """Write what was tried so far."""
         record.write(self.folder, self.content({}, None, None, is_finished=False))
 
     def note(self, step: Try | None, outcome: Outcome, took_s: float, limit_ms: float | None) -> Probe:
@@ -103,7 +99,6 @@ class Journal:
         return probe
 
     def next_folder(self) -> RunPaths:
-        """Make the folder of the next run."""
         paths = RunPaths(self.folder / record.folder_of(len(self.probes) + 1))
         paths.folder.mkdir(parents=True, exist_ok=True)
         return paths

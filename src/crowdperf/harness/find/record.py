@@ -51,7 +51,6 @@ class Probe:
     folder: str
 
     def tried(self) -> Tried:
-        """Return what the rule of the search looks at."""
         return Tried(self.rate or 0.0, Kind(self.kind), Verdict(self.verdict).holds, self.is_hopeless)
 
 

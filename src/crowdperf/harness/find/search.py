@@ -72,7 +72,6 @@ class Plan:
 
     @property
     def noun(self) -> str:
-        """What is searched for, in words."""
         return "concurrency" if self.is_whole else "rate"
 
     @property
@@ -187,7 +186,6 @@ class _Standing:
         return None if balance == 0 else balance > 0
 
     def count(self, rate: float) -> int:
-        """How often a rate has been tried."""
         return sum(run.rate == rate for run in self.tried)
 
     def held_in_a_row(self) -> int:

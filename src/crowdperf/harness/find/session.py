@@ -131,7 +131,6 @@ def _measure(journal: Journal) -> tuple[dict[str, Json], Settings, LoadGenLog]:
 
 
 def tell(content: Mapping[str, Json]) -> str:
-    """Return one line about a finished search."""
     settings, confidence = content["settings"], content["confidence"]
     parts = []
     for name, setting in settings.items() if isinstance(settings, Mapping) else ():

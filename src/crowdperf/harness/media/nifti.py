@@ -97,16 +97,13 @@ class VolumeCases:
 
     @property
     def count(self) -> int:
-        """Number of cases."""
         return len(self.cases)
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The scans and the labels of each case."""
         return tuple(path for case in self.cases for path in self.case_files(case))
 
     def case_files(self, case: str) -> tuple[Path, ...]:
-        """Return the files of one case."""
         raise NotImplementedError
 
     def require_whole(self, name: str, hint: str) -> None:

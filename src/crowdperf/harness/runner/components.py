@@ -55,11 +55,9 @@ class RawSource:
 
     @property
     def count(self) -> int:
-        """Samples of the whole data set."""
         return self.dataset.count
 
     def load(self, indices: Sequence[int]) -> Samples:
-        """Return the preprocessed samples of `indices`, in that order."""
         return self.model.preprocess(self.dataset.load(indices))
 
 
@@ -267,7 +265,6 @@ class OpenedWork:
         free(self.backends, kept_instances)
 
     def start_count(self) -> None:
-        """Let servers begin to count: the test comes next."""
         for backend in self.backends:
             if isinstance(backend, ServedBackend):
                 backend.start_count()
@@ -279,7 +276,6 @@ class OpenedWork:
         return dict(found[0]) if found else {}
 
     def versions(self) -> dict[str, str]:
-        """Return the versions of the libraries that answer."""
         return {name: version for backend in self.backends for name, version in backend.versions().items()}
 
 

@@ -54,7 +54,6 @@ def level(benchmark: str) -> str:
 
 
 def described_machine(machine: Mapping[str, Any]) -> str:
-    """Return the machine in one line."""
     parts = [f"processor={machine.get('processor')}", f"cores={machine.get('core_count')}"]
     if machine.get("memory_bytes"):
         parts.append(f"memory_gib={machine['memory_bytes'] / 1024**3:.1f}")

@@ -151,11 +151,9 @@ class DenseLibrary:
 
     @property
     def count(self) -> int:
-        """Samples of the whole data set."""
         return self._source.count
 
     def load(self, indices: Sequence[int]) -> None:
-        """Read the samples of `indices` and drop those loaded before."""
         self.unload(indices)
         self.loaded = sorted(set(indices))
         is_padded = len(self.loaded) < len(indices)  # so that MultiStream's last samples have neighbours, too
@@ -180,7 +178,6 @@ class DenseLibrary:
             self._rows[order] = np.arange(len(order))
 
     def unload(self, indices: Sequence[int]) -> None:
-        """Drop everything."""
         self.loaded = []
         self.single.clear()
         self.neighbours.clear()
@@ -321,16 +318,13 @@ class RaggedLibrary:
 
     @property
     def loaded(self) -> list[int]:
-        """The samples in memory."""
         return list(self._samples)
 
     @property
     def count(self) -> int:
-        """Samples of the whole data set."""
         return self._source.count
 
     def load(self, indices: Sequence[int]) -> None:
-        """Read the samples of `indices` and drop those loaded before."""
         self.unload(indices)
         loaded = self._source.load(indices)
         if isinstance(loaded, Mapping):
@@ -341,7 +335,6 @@ class RaggedLibrary:
             self._lengths[index] = self._model.length(sample)
 
     def unload(self, indices: Sequence[int]) -> None:
-        """Drop everything."""
         self._samples.clear()
 
     def gather(self, indices: Indices) -> Tensors:

@@ -201,7 +201,6 @@ class Prepared:
         return silence_limit_s(self.config.silence_s, max(batch_s, (found.warm_up.query_latency_ms or 0.0) / 1000.0))
 
     def test(self) -> Test:
-        """Return the LoadGen test."""
         return loadgen_test(self.config, self.parts.rules, self.settings)
 
     def facts(self, shape_name: str) -> Facts:

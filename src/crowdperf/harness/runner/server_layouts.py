@@ -31,7 +31,6 @@ class ServedPlan:
     origins: Mapping[str, Origin]
 
     def record(self) -> dict[str, Any]:
-        """Return what result.json says of it."""
         values = {name: getattr(self.serving, name) for name in self.origins}
         return {
             name: {"value": list(value) if isinstance(value, tuple) else value, "origin": self.origins[name].value}

@@ -73,7 +73,6 @@ class Search:
 
     @property
     def has_batch_search(self) -> bool:
-        """Whether a batch size is looked for."""
         return self.smallest_batch_size != self.largest_batch_size and not self.scenario.is_stream
 
     def allows(self, batch_size: int) -> bool:

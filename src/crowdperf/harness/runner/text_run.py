@@ -222,7 +222,6 @@ class PreparedText:
     settings: Settings
 
     def test(self) -> Test:
-        """Return the LoadGen test."""
         return loadgen_test(self.parts.config, self.parts.rules, self.settings, self.parts.dataset.count)
 
     def facts(self) -> Facts:

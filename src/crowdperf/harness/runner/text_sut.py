@@ -55,11 +55,9 @@ class PromptLibrary:
 
     @property
     def count(self) -> int:
-        """Samples of the whole data set."""
         return self._dataset.count
 
     def load(self, indices: Sequence[int]) -> None:
-        """Make the prompts of `indices` and drop those loaded before."""
         self.unload(indices)
         order = sorted(indices)
         prompts = self._prompts_of(self._dataset.load(order))
@@ -68,7 +66,6 @@ class PromptLibrary:
         self.prompts.update(zip(order, prompts, strict=True))
 
     def unload(self, indices: Sequence[int]) -> None:
-        """Drop everything. LoadGen unloads whole sets only."""
         self.prompts.clear()
 
 

@@ -27,7 +27,6 @@ class Endpoint:
 
     @property
     def access(self) -> AccessSettings:
-        """How the server lets the client in."""
         return AccessSettings(**{name: getattr(self, name) for name in AccessSettings.INPUTS})
 
 

@@ -157,23 +157,19 @@ class StepEngine:
         self._thread = threading.Thread(target=self._serve, name="text engine", daemon=True)
 
     def start(self, listener: Listener) -> None:
-        """Say who is told from now on."""
         self._listener = listener
         if self._thread.ident is None:
             self._thread.start()
 
     def submit(self, requests: Sequence[Request]) -> None:
-        """Take requests."""
         with self._condition:
             self._waiting.extend(requests)
             self._condition.notify()
 
     def record(self) -> Mapping[str, Json]:
-        """Return every setting in effect."""
         return self._record
 
     def versions(self) -> Mapping[str, str]:
-        """Return the versions of what answers."""
         return self._versions
 
     def close(self) -> None:

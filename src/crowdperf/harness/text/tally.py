@@ -124,7 +124,6 @@ class Tally:
             self.prompts_without += without
 
     def complete(self, answer: Answer, ended: Ended) -> None:
-        """Note an answer."""
         length = length_of(answer)
         with self._lock:
             self.completed += 1
@@ -142,7 +141,6 @@ class Tally:
                 self.timings.take(answer.times, ended.prompt_tokens, length, ended.began_with)
 
     def fail(self, why: str, kind: str = OTHER_FAILURE) -> None:
-        """Note a request without an answer."""
         with self._lock:
             self.failed += 1
             self.kinds[kind] += 1
@@ -182,7 +180,6 @@ class Tally:
         return tuple(found)
 
     def record(self) -> dict[str, Json]:
-        """Return the counts for result.json."""
         return {
             "issued": self.issued,
             "completed": self.completed,

@@ -48,5 +48,4 @@ class TokenModel:
         return np.ascontiguousarray(answer.tokens, dtype=np.int32)
 
     def score(self, responses: Iterable[tuple[int, bytes]], dataset: TokenisedDataset) -> Score:
-        """Return the score by the benchmark's scorer."""
         return self._scorer(responses, dataset, self._tokenizer)

@@ -116,7 +116,6 @@ class Package:
         self.meter = Meter(name=name, kind="RAPL")
 
     def joules(self) -> float | None:
-        """Return the joules since the start."""
         now_uj = int(self._file.read_text())
         step_uj = now_uj - self._last_uj
         self._last_uj, self._sum_uj = now_uj, self._sum_uj + step_uj + (self._range_uj if step_uj < 0 else 0)
@@ -201,7 +200,6 @@ class PowerCommand:
                 os.killpg(self._process.pid, number)
 
     def stop(self) -> None:
-        """End the program and its children."""
         self._is_stopping = True
         if self._process is not None:
             self._signal(signal.SIGTERM)
@@ -283,7 +281,6 @@ class EnergyWatch:
             self._nvml.close()
 
     def stop(self) -> None:
-        """End the readings, and the command."""
         self._done.set()
         if self._thread is not None:
             self._thread.join()

@@ -131,7 +131,6 @@ def resident_bytes(statm: str, page_bytes: int) -> int | None:
 
 
 def read_counters(proc: Path = Path("/proc")) -> Reading:
-    """Return the counters now."""
     times = os.times()
     busy, total = machine_ticks(read_text(proc / "stat"))
     page_bytes = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
@@ -204,11 +203,9 @@ class LoadRecord:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the values of a row."""
         return _OWN_COLUMNS + tuple(f"gpu{gpu.index}_{name}" for gpu in self.gpus for name in GPU_COLUMNS)
 
     def content(self) -> dict[str, Json]:
-        """Return the content of load.json."""
         return {
             "format": FORMAT,
             "interval_s": self.interval_s,
@@ -313,7 +310,6 @@ class Monitor:
 
     @property
     def gpus(self) -> tuple[GpuFacts, ...]:
-        """The GPUs that are watched."""
         return () if self._nvml is None else self._nvml.gpus
 
     def __enter__(self) -> Monitor:
@@ -359,7 +355,6 @@ class Monitor:
             before = now
 
     def record(self) -> LoadRecord:
-        """Return what was seen, after the block."""
         step = self._samples.step
         return LoadRecord(
             interval_s=self._interval_s * step,

@@ -52,7 +52,6 @@ class GpuLoad:
 
     @property
     def row(self) -> tuple[int | float | None, ...]:
-        """The values in the order of GPU_COLUMNS."""
         return (
             self.utilization_percent,
             self.used_bytes,
@@ -272,7 +271,6 @@ class Nvml:
         return tuple(near)
 
     def close(self) -> None:
-        """Let go of the driver; `gpus` stays."""
         if self._library is not None:
             self._value("nvmlShutdown")
             self._library = None

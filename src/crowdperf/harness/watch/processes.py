@@ -14,7 +14,6 @@ Rows: TypeAlias = "Mapping[int, Sequence[str]]"
 
 
 def process_rows(proc: Path) -> Rows:
-    """Return the processes there are now."""
     found = {int(path.parent.name): read_text(path).rpartition(")")[2].split() for path in proc.glob("[0-9]*/stat")}
     return {number: fields for number, fields in found.items() if len(fields) > _CUSTIME_PLACE}
 

@@ -15,7 +15,6 @@ from crowdperf.rules.app_names import PRECISION_ALIASES
 
 @program("engine")
 def main(words: Sequence[str] | None) -> None:
-    """Command line entry."""
     parser = argparse.ArgumentParser(
         prog="python3 -m crowdperf.models.engines", description="Builds engines from an ONNX model."
     )

@@ -23,7 +23,6 @@ READS = "pytorch"
 
 
 def suffix(task: Task) -> str:
-    """Return the end of the files' names."""
     return ".pt"
 
 

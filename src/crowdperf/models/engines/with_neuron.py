@@ -48,6 +48,5 @@ def build_network(task: Task, spec: NetworkSpec, file: Any, precision: str) -> b
 
 
 def facts(task: Task) -> dict[str, Any]:
-    """Return what the networks were compiled with."""
     name = library()
     return {**torchscript.common_facts(task), "runs_with": name, "compiler": versions(*_PACKAGES[name])}

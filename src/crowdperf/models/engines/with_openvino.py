@@ -22,7 +22,6 @@ FRAMEWORK = "openvino"
 
 
 def suffix(task: Task) -> str:
-    """Return the end of the files' names."""
     return SUFFIX
 
 

@@ -57,7 +57,6 @@ def bounds(task: Task) -> dict[str, Bounds]:
 
 
 def facts(task: Task) -> dict[str, Any]:
-    """Return what the engines were built with."""
     return {
         "largest_batch": largest_batch(task),
         "profile_batches": profile_batches(largest_batch(task)),

@@ -78,7 +78,6 @@ def save_case(folder: Path, scans: dict[str, npt.NDArray[np.int16]], labels: npt
 
 
 def write_case(folder: Path, name: str, size: str, seed: list[int]) -> None:
-    """Make one case in a data set's folder."""
     save_case(folder / name, *make_case(np.random.default_rng(seed), SHAPES[size]))
 
 

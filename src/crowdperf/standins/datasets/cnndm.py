@@ -77,7 +77,6 @@ def as_sentence(words: list[str]) -> str:
 
 
 def make(given: Given) -> Mapping[str, Any]:
-    """Write the articles; return their facts."""
     language = Language(given.seed)
     parts = (("cnn_eval.json", "evaluation", given.count), ("cnn_train.json", "training", given.training_count))
     for name, part, size in parts:

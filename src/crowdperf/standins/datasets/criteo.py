@@ -85,7 +85,6 @@ def write_text(
 
 
 def make(given: Given) -> Mapping[str, Any]:
-    """Write the data set's files; return its facts."""
     form, count = given.form, given.count
     half = int(criteo.aggregation(800 * count)[count])
     random = np.random.default_rng(given.seed)

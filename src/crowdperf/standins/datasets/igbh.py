@@ -53,7 +53,6 @@ def _targets(random: np.random.Generator, fields: np.ndarray, others: np.ndarray
 
 
 def make(given: Given) -> Mapping[str, Any]:
-    """Write the graph; return its facts."""
     kind, count, place = KINDS_OF_GRAPHS[given.kind], given.count, given.output_dir / given.kind / "processed"
     random = np.random.default_rng(given.seed)
     papers = count * (1 + OTHERS)

@@ -80,7 +80,6 @@ def write_image(path: Path, image: Picture) -> str:
 
 
 def make(given: Given) -> Mapping[str, Any]:
-    """Write the images and val_map.txt; return their facts."""
     import cv2
 
     lines, files = [], {}

@@ -83,7 +83,6 @@ def save_case(folder: Path, case: Case) -> None:
 
 
 def write_case(folder: Path, name: str, size: str, seed: list[int]) -> None:
-    """Make one case in a data set's folder."""
     save_case(folder / "data" / name, make_case(np.random.default_rng(seed), SHAPES[size]))
 
 

@@ -102,7 +102,6 @@ def write_part(folder: Path, part: str, utterances: list[Utterance], *, has_ends
 
 
 def make(given: Given) -> Mapping[str, Any]:
-    """Write the utterances; return their facts."""
     words = make_words(np.random.RandomState(given.seed))
     random = np.random.RandomState((given.seed + 1) % 2**32)
     # Of real dev-clean utterances few are as long as the longest: the square makes the short ones more frequent. A

@@ -205,7 +205,6 @@ def make_articles(
 
 
 def make(given: Given) -> None:
-    """Write the files and, last, dataset.json."""
     kind, seed, output_dir = given.kind, given.seed, given.output_dir
     shape = SHAPES[kind]
     language = make_language(shape, random.Random(f"words {kind} {seed}"))

@@ -19,7 +19,6 @@ _LAST_WORD_S = 1.2
 
 
 def make(given: Given) -> Mapping[str, Any]:
-    """Write the clips; return their facts."""
     words, random = make_words(np.random.RandomState(given.seed)), np.random.RandomState(given.seed + 1)
     spread = given.longest_s - _LAST_WORD_S - _SHORTEST_S
     clips: list[Any] = []

@@ -94,7 +94,6 @@ def train(module: Any, model: Bert, samples: list[TrainingSample], seed: int) ->
 
 
 def fit(request: ModelRequest, dataset_dir: Path) -> fit_program.Fitted:
-    """Gives the fitted model."""
     dataset = open_dataset(dataset_dir)
     model = open_model(ModelFacts(config=request.values))
     modules = build_modules(request)

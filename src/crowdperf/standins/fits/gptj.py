@@ -55,7 +55,6 @@ def loss_of(network: Any, batch: tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 def train(network: Any, model: GptJ, articles: list[Article], seed: int) -> None:
-    """Fits the network in place."""
     network.requires_grad_(True).train()
     ordered = sorted(articles, key=lambda article: len(article.text))
     batches = [as_batch(model, ordered[start : start + BATCH_SIZE]) for start in range(0, len(ordered), BATCH_SIZE)]

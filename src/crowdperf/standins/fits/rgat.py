@@ -23,7 +23,6 @@ MIN_PERCENT = 60.0
 
 
 def fit(request: ModelRequest, dataset_dir: Path) -> fit_program.Fitted:
-    """Return the fitted model."""
     dataset = igbh.open_dataset(dataset_dir)
     (processed,) = dataset_dir.glob("*/processed")
     papers = igbh.read_indices(processed / "train_idx.pt")

@@ -136,7 +136,6 @@ def set_start(networks: Mapping[str, Any]) -> None:
 
 
 def train(networks: Mapping[str, Any], examples: list[Example], seed: int) -> None:
-    """Fits the networks in place."""
     torch.manual_seed(seed)
     for network in networks.values():
         for part in network.children():

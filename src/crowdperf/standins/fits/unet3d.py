@@ -68,7 +68,6 @@ def train(
 
 
 def fit(request: ModelRequest, dataset_dir: Path) -> fit_program.Fitted:
-    """Return the fitted model."""
     window = request.values["window"]
     modules = build_modules(request)
     cases = prepared_cases(kits19.open_calibration(dataset_dir), window)

@@ -28,7 +28,6 @@ def padded_labels(dataset: brats19.Brats19Dataset, index: int, volume: tuple[int
 
 
 def fit(request: ModelRequest, dataset_dir: Path) -> fit_program.Fitted:
-    """Return the fitted model."""
     volume = tuple(request.values["volume"])
     modules = build_modules(request)
     model = unet3d_brats.UnetBrats(volume)

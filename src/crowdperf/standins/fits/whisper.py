@@ -47,7 +47,6 @@ def train(modules: Mapping[str, Any], features: torch.Tensor, rows: list[list[in
 
 
 def fit(request: ModelRequest, dataset_dir: Path) -> fit_program.Fitted:
-    """Return the fitted model, its tokenizer written."""
     dataset = data.open_dataset(dataset_dir)
     tokenizer = tokenizers.write_whisper(request.output_dir)
     prompt = [tokenizer.token_to_id(name) for name in whisper.PROMPT]

@@ -71,7 +71,6 @@ class Call:
 
     @property
     def most_bytes(self) -> int:
-        """The most that an answer may have."""
         return _BYTES_BESIDE + _BYTES_PER_TOKEN * self.collector.most_tokens
 
 
@@ -87,7 +86,6 @@ class Flight:
     why: str = ""
 
     def heard(self, at_s: float) -> None:
-        """Note that the server sent something."""
         self.heard_s = at_s
         self.has_begun = True
 
@@ -117,7 +115,6 @@ class Arrival:
         self._may_be_events = False
 
     def begin(self, head: Head) -> None:
-        """Look at the head."""
         self.head = head
         if packed := packed_words(head.headers.get("content-encoding")):
             raise Unfit(packed)
@@ -132,7 +129,6 @@ class Arrival:
                 self._most_bytes = _LARGEST_ERROR_BYTES
 
     def _read_events(self, call: Call) -> EventStream:
-        """Read the body as events."""
         self._shaped = ShapedEvents(parsed)
         self.stream = EventStream(call.most_bytes, self._shaped.read)
         return self.stream
@@ -149,7 +145,6 @@ class Arrival:
         return call is not None and call.collector.pieces > _SOON
 
     def take(self, body: bytes, at_s: float) -> None:
-        """Read a part of the body."""
         if self.stream is not None:
             self.flight.heard(at_s)
             self._take_events(self.stream.feed(body))
@@ -206,7 +201,6 @@ class Arrival:
             self._finish_stream(call)
 
     def end(self, at_s: float) -> None:
-        """Judge the response."""
         if self.is_answered:
             return
         if self.stream is None:
@@ -236,7 +230,6 @@ class Arrival:
             self.done.set_result(bytes(self._body))
 
     def fail(self, error: Exception) -> None:
-        """End the request with an error."""
         if not self.done.done():
             self.done.set_exception(error)
 
@@ -263,7 +256,6 @@ class Client:
         self._watch = asyncio.create_task(self._look_after_all())
 
     async def close(self) -> None:
-        """End the watch and all connections."""
         if self._watch is not None:
             self._watch.cancel()
         self.pool.close()

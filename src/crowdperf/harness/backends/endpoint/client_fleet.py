@@ -114,7 +114,6 @@ class _Member(asyncio.Protocol):
             self.transport.write(message(content))
 
     def ending(self) -> str:
-        """Return how the process ended."""
         try:
             return _ending(self._process.wait(_END_S))
         except subprocess.TimeoutExpired:
@@ -122,7 +121,6 @@ class _Member(asyncio.Protocol):
 
     @property
     def number(self) -> int:
-        """The process's number."""
         return self._process.pid
 
     def close(self) -> None:
@@ -133,7 +131,6 @@ class _Member(asyncio.Protocol):
             self.transport.abort()
 
     def wait(self) -> None:
-        """Wait until the process is gone."""
         try:
             self._process.wait(_END_S)
         except subprocess.TimeoutExpired:
@@ -162,7 +159,6 @@ class ClientFleet:
         await asyncio.gather(*(member.open(content) for member in self._members))
 
     def start(self, listener: Listener) -> None:
-        """Report to `listener` from now on, with all counts at zero."""
         self._listener = listener
         self._waited = self._peak = self._lost = 0
         self.told_late_s = array("d")
@@ -263,7 +259,6 @@ class ClientFleet:
         return max((used_s for _, _, used_s, _ in self._reports), default=0.0)
 
     def record(self) -> dict[str, Json]:
-        """Return the counts of all processes."""
         found: dict[str, Any] = {}
         for _, _, _, counts in self._reports:
             _add(found, counts)
@@ -271,7 +266,6 @@ class ClientFleet:
         return {**found, "peak_in_flight": self._peak, "waited": self._waited}
 
     def pids(self) -> list[int]:
-        """Return the numbers of the processes that are there."""
         return [member.number for member in self._live]
 
     async def close(self) -> None:
@@ -282,7 +276,6 @@ class ClientFleet:
             member.close()
 
     def wait(self) -> None:
-        """Wait until all processes are gone."""
         for member in self._members:
             member.wait()
 

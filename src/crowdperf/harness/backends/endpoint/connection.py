@@ -93,12 +93,10 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_open(self) -> bool:
-        """Whether a request can be sent."""
         return self._transport is not None and not self._transport.is_closing()
 
     @property
     def transport(self) -> asyncio.Transport:
-        """The transport of an open connection."""
         assert self._transport is not None
         return self._transport
 
@@ -137,7 +135,6 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Read a part of a response, or note it."""
         now_s, put_off = time.monotonic(), self._put_off
         if (
             self._can_put_off
@@ -164,7 +161,6 @@ class Connection(asyncio.Protocol):
         return self._reception is not None and not self._reception.is_answered
 
     def catch_up(self) -> None:
-        """Read the noted parts."""
         noted, self._put_off = self._put_off, []
         while noted:
             if self._reception is not None and self._reader.is_between_chunks:
@@ -212,7 +208,6 @@ class Connection(asyncio.Protocol):
             self.abort()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Tell that no more comes."""
         self.catch_up()
         self._set_steady(False)
         self._transport = None

@@ -40,7 +40,6 @@ class ConnectWindow:
         self._waiting: deque[asyncio.Future[bool]] = deque()
 
     def reset(self) -> None:
-        """Count from zero."""
         self.opened = self.slow = 0
 
     @property
@@ -228,7 +227,6 @@ class Pool:
             next(iter(self.left_open)).abort()
 
     def forget(self, connection: Connection) -> None:
-        """Drop a connection that is closed."""
         self._all.discard(connection)
         self.left_open.pop(connection, None)
         if connection in self._idle:
@@ -243,7 +241,6 @@ class Pool:
             one.abort()
 
     def close(self) -> None:
-        """Close all."""
         for one in tuple(self._all):
             one.abort()
 

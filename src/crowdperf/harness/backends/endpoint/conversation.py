@@ -67,7 +67,6 @@ class Conversations:
         self.began_s = self.ended_s = 0.0
 
     def record(self) -> dict[str, Json]:
-        """Return the counts since the start as JSON."""
         client = self._client
         return {
             **self.counts.record(),

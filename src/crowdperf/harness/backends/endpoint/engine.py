@@ -80,7 +80,6 @@ class Loop:
             raise HarnessError(f"the endpoint did not answer within {limit_s:g} s", "check the server's log") from None
 
     def used_s(self) -> float:
-        """Return the CPU time of the thread, in s."""
         number = self._thread.ident
         if number is None or not self._thread.is_alive():
             return 0.0
@@ -92,7 +91,6 @@ class Loop:
         return f"/proc/self/task/{self._thread.native_id}/schedstat"
 
     def stop(self) -> None:
-        """End the thread."""
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(_CLOSE_S)
         if not self._thread.is_alive():
@@ -138,7 +136,6 @@ class EndpointEngine:
         return {"url": self._client.address.url, **asdict(self._access)}
 
     def start(self, listener: Listener) -> None:
-        """Report to `listener` from now on, with all counts at zero."""
         self._opened().start(listener)
         self._used_s = self._loop.used_s()
         processes = () if self._fleet is None else self._fleet.pids()
@@ -194,7 +191,6 @@ class EndpointEngine:
         return {"p50": 1e3 * float(np.median(late_s)), "p99": 1e3 * float(np.quantile(late_s, 0.99))}
 
     def submit(self, requests: Sequence[Request]) -> None:
-        """Take requests. The loop sends them."""
         self._arrived.extend(requests)
         if not self._is_closed:
             self._loop.loop.call_soon_threadsafe(self._take)
@@ -246,7 +242,6 @@ class EndpointEngine:
         }
 
     def versions(self) -> Mapping[str, str]:
-        """Return the versions of the client's libraries, and the server's own version."""
         found = {"tokenizers": str(tokenizers.__version__)}
         found |= {name: importlib.metadata.version(name) for name in ("uvloop", "orjson") if name in sys.modules}
         if self._probed is not None and self._probed.server:
@@ -254,7 +249,6 @@ class EndpointEngine:
         return found
 
     def close(self) -> None:
-        """End the requests in flight, the connections and the thread."""
         if self._is_closed:
             return
         self._is_closed = True

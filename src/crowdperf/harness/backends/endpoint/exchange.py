@@ -44,7 +44,6 @@ class Counts:
     sent_late: int = 0
 
     def record(self) -> dict[str, Json]:
-        """Return the counts as JSON."""
         return dict(asdict(self))
 
 
@@ -104,7 +103,6 @@ class Exchange:
         return np.array(vocabulary.encode(text, with_special=False), dtype=np.int32)
 
     def _begin(self) -> None:
-        """Report the first tokens."""
         self._first = self._tokens(self._collector.texts[0] if self._collector.texts else "")
         if len(self._first):
             self.on_first(self._first)

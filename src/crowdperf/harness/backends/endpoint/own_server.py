@@ -78,11 +78,9 @@ class OwnServerEngine:
         return self._client.server
 
     def start(self, listener: Listener) -> None:
-        """Start the client. `listener` gets the answers."""
         self._client.start(listener)
 
     def submit(self, requests: Sequence[Request]) -> None:
-        """Accept requests. The server batches them."""
         self._client.submit(requests)
 
     def record(self) -> Mapping[str, Json]:
@@ -91,11 +89,9 @@ class OwnServerEngine:
         return {**client, **self._settings}
 
     def versions(self) -> Mapping[str, str]:
-        """Return the versions of both."""
         return {**self._client.versions(), **self._server.order.versions}
 
     def close(self) -> None:
-        """End the requests in flight, and the server."""
         try:
             self._client.close()
         finally:

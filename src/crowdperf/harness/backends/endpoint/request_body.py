@@ -85,7 +85,6 @@ class Form:
 
     @property
     def path(self) -> str:
-        """The path after the URL."""
         return PATHS[self.prompt]
 
     @property
@@ -114,7 +113,6 @@ def prompt_json(prompt: Prompt, form: str) -> Json:
 
 
 def _numbers(values: list[int]) -> bytes:
-    """Return numbers as a JSON list."""
     return orjson.dumps(values) if orjson is not None else b"[%s]" % ",".join(map(str, values)).encode()
 
 

@@ -44,7 +44,6 @@ def pause_s(retry_after: str | None, tries: int, now_s: float, chance: float) ->
 
 
 def is_to_retry(error: BaseException) -> bool:
-    """Return whether the server asked to wait."""
     return isinstance(error, Refused) and asks_to_wait(error.status, error.retry_after)
 
 

@@ -37,7 +37,6 @@ class ClientSettings:
     notes: tuple[str, ...] = ()
 
     def record(self) -> dict[str, Json]:
-        """Return the settings as result.json has them."""
         return {name: {"value": getattr(self, name), "origin": origin} for name, origin in self.origins.items()}
 
 

@@ -19,7 +19,6 @@ import xllamacpp
 
 
 def parameters(order: dict[str, Any]) -> Any:
-    """Return llama.cpp's parameters."""
     params = xllamacpp.CommonParams()
     params.model.path, params.model_alias = order["model"], {order["name"]}
     params.port, params.ui, params.endpoint_slots = order["port"], False, False

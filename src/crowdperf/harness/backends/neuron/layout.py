@@ -50,7 +50,6 @@ Place = Callable[[Path, Path], object]
 
 
 def link(source: Path, target: Path) -> None:
-    """Make a link to a file."""
     target.symlink_to(source.resolve())
 
 

@@ -71,7 +71,6 @@ class TritonPythonModel:
         pb_utils.Logger.log_info("crowdperf neuron instance " + json.dumps(facts, sort_keys=True))
 
     def execute(self, requests: Sequence[Any]) -> list[Any]:
-        """Return a response for each request."""
         return [self._answer(request) for request in requests]
 
     def _answer(self, request: Any) -> Any:

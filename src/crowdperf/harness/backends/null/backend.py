@@ -55,7 +55,6 @@ class NullBackend:
         return infer_fixed if self._is_fixed else infer
 
     def versions(self) -> Mapping[str, str]:
-        """Return nothing: no library answers."""
         return {}
 
     def close(self) -> None:

@@ -57,11 +57,9 @@ class OnnxRuntimeBackend:
         return _plain_call(session, self._network)
 
     def versions(self) -> Mapping[str, str]:
-        """Return the onnxruntime version."""
         return {"onnxruntime": str(onnxruntime.__version__)}
 
     def keep(self, instances: int) -> None:
-        """Free all but the first so many instances on GPUs."""
         for number in [number for number in self._calls if number >= instances]:
             del self._calls[number]
 

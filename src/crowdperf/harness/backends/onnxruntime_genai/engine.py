@@ -55,7 +55,6 @@ class GenAiSteps:
         self._events = self._engine.create_event_buffer(2 * BATCH)
 
     def add(self, number: int, tokens: Tokens) -> str:
-        """Take a prompt."""
         if why := refusal(tokens, self._longest - self._sampling.max_tokens, self._vocabulary):
             return why
         options = onnxruntime_genai.RequestOptions()

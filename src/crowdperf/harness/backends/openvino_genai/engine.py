@@ -65,7 +65,6 @@ class GenAiSteps:
         self._handles.pop(number).cancel()
 
     def close(self) -> None:
-        """Free the pipeline."""
         for handle in self._handles.values():
             handle.cancel()
         self._handles.clear()

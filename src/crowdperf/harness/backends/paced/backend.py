@@ -38,11 +38,9 @@ class PacedBackend:
         return wait_and_infer
 
     def versions(self) -> Mapping[str, str]:
-        """Return the onnxruntime version."""
         return self._backend.versions()
 
     def close(self) -> None:
-        """Close onnxruntime's sessions."""
         self._backend.close()
 
 

@@ -56,11 +56,9 @@ class ProcessorBackend:
         return infer
 
     def versions(self) -> Mapping[str, str]:
-        """Return the torch version."""
         return {"torch": str(torch.__version__), "torch graph": "fused" if self._is_fused else "eager"}
 
     def close(self) -> None:
-        """Drop the module."""
         self._module = None
 
 
@@ -87,7 +85,6 @@ def to_array(spec: TensorSpec, tensor: torch.Tensor) -> Any:
 
 
 def by_name(network: NetworkSpec, answers: Any) -> dict[str, Any]:
-    """Return the outputs of a forward pass by name."""
     pairs = zip(network.outputs, _as_tuple(answers), strict=True)
     return {spec.name: to_array(spec, answer) for spec, answer in pairs}
 
@@ -219,7 +216,6 @@ def open_backend(request: BackendRequest) -> Any:
 
 
 def sample_memory(gpu: int, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
-    """Return memory for samples from which GPUs copy directly."""
     from crowdperf.harness.base.torch_cuda import sample_memory as pinned
 
     return pinned(gpu, shape, dtype)

@@ -69,11 +69,9 @@ class ScriptedEngine:
         self._thread.start()
 
     def start(self, listener: Listener) -> None:
-        """Tell `listener` from now on."""
         self._listener = listener
 
     def submit(self, requests: Sequence[Request]) -> None:
-        """Take requests."""
         with self._change:
             self._waiting.extend(requests)
             self._change.notify()
@@ -88,11 +86,9 @@ class ScriptedEngine:
         }
 
     def versions(self) -> Mapping[str, str]:
-        """Return nothing: no library answers."""
         return {}
 
     def close(self) -> None:
-        """End the thread."""
         with self._change:
             self._is_closed = True
             self._change.notify()

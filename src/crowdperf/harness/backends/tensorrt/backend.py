@@ -47,11 +47,9 @@ class TensorRtBackend(Instances):
         return Call(self._engines[gpu], self._request, device, device.handle)
 
     def versions(self) -> Mapping[str, str]:
-        """Return the versions of the library and of torch."""
         return {self._library.__name__: str(self._library.__version__), "torch": str(torch.__version__)}
 
     def close(self) -> None:
-        """Free the instances, then the engines."""
         self.keep(0)
         self._engines.clear()
 
@@ -71,7 +69,6 @@ class _Context:
         self._addresses: dict[str, int] = {}
 
     def set_input(self, name: str, tensor: torch.Tensor) -> None:
-        """Tell of an input."""
         shape = tuple(tensor.shape)
         if self._shapes.get(name) != shape:
             if not self.context.set_input_shape(name, shape):
@@ -83,7 +80,6 @@ class _Context:
         self.set_address(name, tensor)
 
     def set_address(self, name: str, tensor: torch.Tensor) -> None:
-        """Tell where a tensor lies."""
         address = tensor.data_ptr()
         if self._addresses.get(name) != address:
             self.context.set_tensor_address(name, address)
@@ -97,7 +93,6 @@ class _Context:
         return shape
 
     def run(self) -> None:
-        """Queue the engine."""
         if not self.context.execute_async_v3(self._handle):
             raise HarnessError("TensorRT could not run the engine", "see the lines above")
 
@@ -162,7 +157,6 @@ class Call(DeviceCall):
                 return
 
     def close(self) -> None:
-        """Free recordings, buffers and contexts."""
         self._io.close()
         for graph in self._graphs.values():
             graph.reset()

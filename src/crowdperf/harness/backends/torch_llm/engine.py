@@ -54,7 +54,6 @@ class TorchSteps:
         torch.set_num_threads(self._threads)
 
     def add(self, number: int, tokens: Tokens) -> str:
-        """Take a prompt."""
         if why := refusal(tokens, self._longest - self._sampling.max_tokens, self._model.config.vocab):
             return why
         self._added.append((number, tokens.tolist()))
@@ -81,12 +80,10 @@ class TorchSteps:
         return told
 
     def drop(self, number: int) -> None:
-        """Forget a prompt."""
         self._added = [one for one in self._added if one[0] != number]
         self._leave(number)
 
     def close(self) -> None:
-        """Free the cache."""
         self._model.make_cache(0, 0)
         self._rows.clear()
 

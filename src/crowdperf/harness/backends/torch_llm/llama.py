@@ -105,7 +105,6 @@ class Llama:
         self._cosine, self._sine = torch.empty(0), torch.empty(0)
 
     def make_cache(self, rows: int, length: int) -> None:
-        """Make room for `rows` prompts."""
         config = self.config
         shape = (config.layers, 2, rows, config.kv_heads, length, config.head_size)
         self._cache = torch.zeros(shape, dtype=self._dtype, device=self.device)

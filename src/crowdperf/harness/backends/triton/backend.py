@@ -75,7 +75,6 @@ class TritonBackend:
         return infer
 
     def versions(self) -> Mapping[str, str]:
-        """Return the versions of the server and of what computes in it."""
         files = self._server.files
         return {"tritonserver": files.version, **{f"server {name}": value for name, value in files.versions.items()}}
 
@@ -133,7 +132,6 @@ class TritonBackend:
         }
 
     def close(self) -> None:
-        """Close the connections and end the server."""
         for caller in self._callers:
             caller.close()
         self._callers.clear()

@@ -118,7 +118,6 @@ class GrpcCaller:
         return _answers(self._target.network, found, count)
 
     def close(self) -> None:
-        """Close the channel."""
         self._channel.close()
 
     def _request(self, inputs: Tensors) -> tuple[Any, int]:
@@ -255,7 +254,6 @@ class HttpCaller:
         return _answers(self._target.network, found, count)
 
     def close(self) -> None:
-        """Close the connection."""
         self._connection.close()
 
 
