@@ -3,13 +3,11 @@
 Every object has `format`, the number of this form; what is not published carries "unofficial" in words.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -22,14 +20,12 @@ from crowdperf.store.model import Result
 from crowdperf.store.query import Row
 from crowdperf.store.result_json import result_object
 from crowdperf.store.store import Store, Withdrawn
+from crowdperf.web.collector import collector_of
 from crowdperf.web.guard import tagged
 from crowdperf.web.links import LINK, Links
 from crowdperf.web.pages import filter_of, row_batches, rows_of, rows_of_query
 from crowdperf.web.queries import TableQuery, query_of
 from crowdperf.web.tables import COLUMNS, SORTS
-
-if TYPE_CHECKING:
-    from crowdperf.web.app import Collector
 
 FORMAT: Final = 1
 MAX_ROWS_JSON: Final = 1_000
@@ -134,35 +130,31 @@ def csv_text(batches: Iterable[Sequence[Row]], link: Links) -> bytes:
     return "\n".join((*parts, "")).encode("utf-8", "backslashreplace")
 
 
-def _collector(request: Request) -> Collector:
-    found: Collector = request.app.state.collector
-    return found
-
-
-def _query(request: Request) -> TableQuery:
+def query_asked(request: Request) -> TableQuery:
+    """What the address of a request asks of the table."""
     return query_of(request.query_params.multi_items(), tuple(COLUMNS), SORTS)
 
 
 async def results_json(request: Request) -> Response:
     """The table as JSON; `limit` rows a page, 100 without it."""
-    query, text = _query(request), request.query_params.get("limit", "")
+    query, text = query_asked(request), request.query_params.get("limit", "")
     limit = min(max(int(text), 1), MAX_ROWS_JSON) if text.isascii() and text.isdigit() and len(text) < 9 else 100
 
     def made(store: Store) -> dict[str, Any]:
         found = rows_of_query(store, query, limit)
         return results_object(found.rows, store.facets(filter_of(query)).total, found.next_key, LINK)
 
-    return tagged(request, json_text(await _collector(request).database.read(made)), "application/json")
+    return tagged(request, json_text(await collector_of(request).database.read(made)), "application/json")
 
 
 async def results_csv(request: Request) -> Response:
     """All rows that fit as CSV."""
-    query = _query(request)
+    query = query_asked(request)
 
     def made(store: Store) -> bytes:
         return csv_text(row_batches(store, query, MAX_ROWS_CSV), LINK)
 
-    answer = tagged(request, await _collector(request).database.read(made), "text/csv; charset=utf-8")
+    answer = tagged(request, await collector_of(request).database.read(made), "text/csv; charset=utf-8")
     answer.headers["Content-Disposition"] = 'attachment; filename="results.csv"'
     return answer
 
@@ -171,7 +163,7 @@ async def result_json(request: Request) -> Response:
     """A whole result as JSON; 410 for one that is not shown any more."""
     result_id = request.path_params["id"]
     try:
-        one = await _collector(request).database.find(
+        one = await collector_of(request).database.find(
             lambda store: store.result(result_id), "this result does not exist"
         )
     except Withdrawn as gone:
@@ -185,7 +177,7 @@ async def configuration_json(request: Request) -> Response:
     """A configuration with its results as JSON."""
     key = request.path_params["key"]
     words = "this configuration does not exist"
-    found = await _collector(request).database.find(lambda store: configuration_object(store, key, LINK), words)
+    found = await collector_of(request).database.find(lambda store: configuration_object(store, key, LINK), words)
     return tagged(request, json_text(found), "application/json")
 
 

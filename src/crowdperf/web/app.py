@@ -1,12 +1,9 @@
 """The server: which address gives which page, and what is answered where something is missing or goes wrong."""
 
-import asyncio
 import contextlib
 import re
-import shutil
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -18,64 +15,18 @@ from starlette.routing import Route
 from crowdperf.store.model import Result
 from crowdperf.store.store import NoSuchResult, Store, Withdrawn
 from crowdperf.web import api, moderation, pages, uploads
-from crowdperf.web.access import AddressHash, Limit, Passes, Tokens
-from crowdperf.web.bundle_checks import Checker, Reader
+from crowdperf.web.access import Tokens
+from crowdperf.web.collector import Collector, collector_of
 from crowdperf.web.compare_page import compare_page
 from crowdperf.web.comparison import MOST
-from crowdperf.web.database import VERIFIERS, Database
+from crowdperf.web.database import Database
 from crowdperf.web.guard import HEADERS, HostNames, SecurityHeaders, tagged
 from crowdperf.web.links import Links
-from crowdperf.web.queries import query_of
 from crowdperf.web.render import page, style
 from crowdperf.web.result_page import result_page
 from crowdperf.web.settings import Settings
-from crowdperf.web.tables import COLUMNS, SORTS
 
 HTML = "text/html; charset=utf-8"
-
-
-@dataclass(slots=True)
-class Collector:
-    """What the endpoints share: settings, tokens, the database, and who has asked how often."""
-
-    settings: Settings
-    tokens: Tokens | None
-    database: Database
-    passes: Passes = field(default_factory=Passes)
-    addresses: AddressHash = field(default_factory=AddressHash)
-    guesses: Limit = field(default_factory=lambda: Limit(10, 60.0))
-    bundles: Limit = field(default_factory=lambda: Limit(60, 3_600.0))
-    senders: Limit = field(default_factory=lambda: Limit(600, 3_600.0))
-    checking: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(VERIFIERS))
-    waiting: int = 0
-    moderation_guesses: Limit = field(default_factory=lambda: Limit(10, 60.0))
-    reader: Reader = field(init=False)
-    checker: Checker = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.checker = Checker(self.settings.verification_timeout_s, self.bundles.wait_s, self.bundles.count)
-        self.reader = self.checker
-
-    def address_word(self, request: Request) -> str:
-        """Who asks, as a word that counts and says nothing."""
-        return self.addresses.word(request.client.host if request.client else "")
-
-    @property
-    def link(self) -> Links:
-        """The addresses of its pages, and their name."""
-        return Links(site_name=self.settings.name)
-
-    @property
-    def is_full(self) -> bool:
-        """Whether the disk has less room than an upload may need."""
-        return shutil.disk_usage(self.settings.database.parent).free < self.settings.min_free_bytes
-
-
-def collector_of(request: Request) -> Collector:
-    """The collector that a request is for."""
-    found = request.app.state.collector
-    assert isinstance(found, Collector)
-    return found
 
 
 def html(request: Request, text: str, status: int = 200) -> Response:
@@ -86,7 +37,7 @@ def html(request: Request, text: str, status: int = 200) -> Response:
 async def home(request: Request) -> Response:
     """The table."""
     collector = collector_of(request)
-    query = query_of(request.query_params.multi_items(), tuple(COLUMNS), SORTS)
+    query = api.query_asked(request)
     return html(request, await collector.database.read(lambda store: pages.table_page(store, collector.link, query)))
 
 
@@ -230,9 +181,7 @@ async def busy_answer(request: Request, error: Exception) -> Response:
 def create_app(settings: Settings, tokens: Tokens | None, on_start: Callable[[], object] = lambda: None) -> Starlette:
     """The server for a database, which is made where it is missing. Raises StoreError."""
     database = Database(settings.database, read_only=settings.read_only)
-    per_hour = settings.bundles_per_hour
-    collector = Collector(settings, tokens, database, bundles=Limit(per_hour, 3_600.0),
-                          senders=Limit(10 * per_hour, 3_600.0))  # fmt: skip
+    collector = Collector(settings, tokens, database)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:

@@ -10,8 +10,8 @@ from crowdperf.store.store import Store
 from crowdperf.web import comparison
 from crowdperf.web.links import Links
 from crowdperf.web.render import page
-from crowdperf.web.result_page import heading_of, words_of_system
 from crowdperf.web.tables import table_of
+from crowdperf.web.wording import name_of, system_words
 
 SPREAD_OF = 200
 """Results of each configuration that its whisker is made of, the newest ones."""
@@ -26,7 +26,7 @@ def compare_page(store: Store, link: Links, results: Sequence[Result], missing: 
     rows = [row for one in ids for row in store.find(Filter(chosen={"id": (one,)}), limit=1).rows]
     given = dict(zip("abcd", ids, strict=False))
     content = {} if why else _comparison(store, results)
-    named = f"{heading_of(results[0].result.configuration)}: comparison" if results and not why else "Comparison"
+    named = f"{name_of(results[0].result.configuration)}: comparison" if results and not why else "Comparison"
     return page(
         "compare",
         link,
@@ -58,7 +58,7 @@ def _comparison(store: Store, results: Sequence[Result]) -> dict[str, object]:
         lines.append(
             (
                 name,
-                words_of_system(one.result.configuration.system),
+                system_words(one.result.configuration.system),
                 f"{quantity(one.result.value)} {one.result.unit}",
                 relative,
                 spread,

@@ -15,7 +15,8 @@ from crowdperf.store.query import Row
 from crowdperf.store.store import Store
 from crowdperf.web.links import Links
 from crowdperf.web.queries import TableQuery
-from crowdperf.web.tables import name_of, per_accelerator, row_system
+from crowdperf.web.tables import per_accelerator
+from crowdperf.web.wording import hardware_of, name_of, system_words
 
 MAX_STRIPS: Final = 12
 MAX_GROUPS: Final = 8
@@ -84,10 +85,8 @@ def _strips(rows: Sequence[Row], *, is_per: bool) -> HomeChart:
         if value is None:
             continue
         origin = f"{row.submitter or row.alias or row.kind} {row.round}".strip()
-        words = f"{row_system(row)}, {origin}: {quantity(value)} {row.unit}"
-        strips.setdefault(row.accelerator or row.cpu or "system not known", []).append(
-            Dot(value, words, row.kind != "published")
-        )
+        words = f"{system_words(row)}, {origin}: {quantity(value)} {row.unit}"
+        strips.setdefault(hardware_of(row), []).append(Dot(value, words, row.kind != "published"))
     best = max if first.higher_is_better else min
     ordered = sorted(
         strips.items(), key=lambda pair: best(dot.value for dot in pair[1]), reverse=first.higher_is_better
@@ -127,9 +126,9 @@ def _curves(store: Store, rows: Sequence[Row], *, is_per: bool) -> HomeChart:
     """The measured points of curves by accelerator, and the Pareto line of each."""
     series: dict[str, list[StepPoint]] = {}
     for row, result in zip(rows, _read(store, rows), strict=False):
-        points = [replace(one, words=f"{row_system(row)}, concurrency {one.words}")
+        points = [replace(one, words=f"{system_words(row)}, concurrency {one.words}")
                   for one in curve_points(result, is_per=is_per)]  # fmt: skip
-        series.setdefault(row.accelerator or row.cpu or "system not known", []).extend(points)
+        series.setdefault(hardware_of(row), []).extend(points)
     drawn = list(series.items())[:MAX_SERIES]
     title = f"{name_of(rows[0])}: tokens/s over tokens/s for each user"
     rate = f"tokens/s {'per accelerator' if is_per else 'of the system'}"
@@ -146,7 +145,7 @@ def _front(store: Store, rows: Sequence[Row]) -> Html | None:
     for row, result in zip(rows, _read(store, [row for row in rows if row.kind != "published"]), strict=False):
         tpot_ms = next((one.value for one in result.result.figures if one.name == _TPOT and one.value > 0), None)
         if tpot_ms is not None:
-            points.append(StepPoint(row_system(row), 1000 / tpot_ms, result.result.value, True))
+            points.append(StepPoint(system_words(row), 1000 / tpot_ms, result.result.value, True))
     if len(points) < MIN_FRONT:
         return None
     title = f"{name_of(rows[0])}: {rows[0].unit} over tokens/s for each user, by TPOT p99"

@@ -1,9 +1,7 @@
 """The page of moderators: opened with a token, then a pass in each form; no cookies, so no other site can act here."""
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING, Final, get_args
+from typing import Final, get_args
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -13,14 +11,12 @@ from starlette.routing import Route
 from crowdperf.store.query import Filter
 from crowdperf.store.store import OF_A_KEY, NoSuchResult, SameLog, Store, What, Withdrawn
 from crowdperf.web.access import MODERATION
+from crowdperf.web.collector import collector_of
 from crowdperf.web.formats import minute
 from crowdperf.web.links import Links
 from crowdperf.web.render import page
 from crowdperf.web.request_body import form_of
 from crowdperf.web.tables import table_of
-
-if TYPE_CHECKING:
-    from crowdperf.web.app import Collector
 
 CHOICES: Final[dict[What, str]] = {
     "hide": "Hide a result (its log stays its key's)",
@@ -66,7 +62,7 @@ def _check_site(request: Request) -> None:
 
 async def ask(request: Request) -> Response:
     """The page that asks for the token."""
-    collector: Collector = request.app.state.collector
+    collector = collector_of(request)
     return _answer(moderation_page(None, collector.link, ""))
 
 
@@ -77,7 +73,7 @@ def _answer(text: str, status: int = 200) -> Response:
 
 async def enter(request: Request) -> Response:
     """The page with its forms for who gives the token."""
-    collector: Collector = request.app.state.collector
+    collector = collector_of(request)
     _check_site(request)
     fields = await form_of(request)
     if collector.tokens is None or not collector.tokens.allows(MODERATION, fields.get("token", "").strip()):
@@ -108,7 +104,7 @@ def done(store: Store, what: What, target: str, reason: str) -> str:
 
 async def act(request: Request) -> Response:
     """One action, with its reason."""
-    collector: Collector = request.app.state.collector
+    collector = collector_of(request)
     _check_site(request)
     fields = await form_of(request)
     given = fields.get("pass", "")

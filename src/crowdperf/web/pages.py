@@ -26,13 +26,11 @@ from crowdperf.web.result_page import (
     action_rows,
     configuration_pairs,
     curve_rows,
-    heading_of,
     system_pairs,
     warning_of,
-    words_of_system,
 )
-from crowdperf.web.tables import COLUMNS, DEFAULT_COLUMNS, name_of, row_system, table_of
-from crowdperf.web.wording import LABELS, VERIFICATIONS
+from crowdperf.web.tables import COLUMNS, DEFAULT_COLUMNS, table_of
+from crowdperf.web.wording import LABELS, VERIFICATIONS, name_of, system_words
 
 PAGE_SIZE = 100
 MAX_ROWS_OF_CONFIGURATION = 1_000
@@ -216,13 +214,13 @@ def configuration_page(store: Store, link: Links, key: str) -> str | None:
     rows = tuple(row._replace(labels=(*row.labels, *usual.labels(row.value))) for row in rows)
     unit = rows[0].unit
     versions = versions_of(rows)
-    title = heading_of(configuration)
+    title = name_of(configuration)
     return page(
         "configuration",
         link,
-        title=f"{title} on {words_of_system(configuration.system)}",
+        title=f"{title} on {system_words(configuration.system)}",
         heading=title,
-        system_words=words_of_system(configuration.system),
+        system_words=system_words(configuration.system),
         warning=warning_of(common_labels(rows)),
         summary=_summary(rows),
         distribution=box_plot(f"{title}: spread", values, unit),
@@ -280,8 +278,8 @@ def system_page(store: Store, link: Links, key: str) -> str | None:
     return page(
         "list",
         link,
-        title=words_of_system(system),
-        heading=words_of_system(system),
+        title=system_words(system),
+        heading=system_words(system),
         lead=f"{len(rows):,} results of this hardware, by benchmark.",
         warning="",
         facts=system_pairs(system),
@@ -326,7 +324,7 @@ def about_page(link: Links) -> str:
 def curve_page(store: Store, link: Links, results: Sequence[Result], per: str = "") -> str:
     """One to four curves over each other; each has points. per: "accelerator" for rates per accelerator."""
     first = results[0]
-    names = [f"{words_of_system(one.result.configuration.system)} ({one.id})" for one in results]
+    names = [f"{system_words(one.result.configuration.system)} ({one.id})" for one in results]
     series = [(name, curve_points(one, is_per=bool(per))) for name, one in zip(names, results, strict=True)]
     benchmark, ids = first.result.configuration.benchmark, [one.id for one in results]
     wanted = {"suite": ("endpoints",), "benchmark": (benchmark,)}
@@ -354,7 +352,7 @@ def curve_page(store: Store, link: Links, results: Sequence[Result], per: str = 
         headings=CURVE_HEADINGS,
         tables=[(name, curve_rows(one)) for name, one in zip(names, results, strict=True)],
         others=[
-            (f"{name_of(row)}, {row_system(row)}", href)
+            (f"{name_of(row)}, {system_words(row)}", href)
             for row in others
             if (href := link.curve(ids[0], [*ids[1:], row.id], per)) and len(ids) < comparison.MOST
         ],

@@ -16,7 +16,15 @@ from crowdperf.web.formats import ABSENT, minute, size
 from crowdperf.web.labels import signer_labels, usual_range
 from crowdperf.web.links import Links, round_url
 from crowdperf.web.render import page
-from crowdperf.web.wording import RUN_CLASSES, checks_of, figure_words, label_rows, system_words, verification_words
+from crowdperf.web.wording import (
+    RUN_CLASSES,
+    checks_of,
+    figure_words,
+    label_rows,
+    name_of,
+    system_words,
+    verification_words,
+)
 
 Pairs = list[tuple[str, object]]
 MAX_ROWS_OF_CHART = 500
@@ -32,18 +40,6 @@ class FileRow:
     size: str
     sha256: str
     href: str
-
-
-def heading_of(configuration: Configuration) -> str:
-    """A configuration's name: benchmark with its quality tier, and scenario."""
-    tier = configuration.tier
-    named = tier and not configuration.benchmark.endswith(tier)
-    return f"{configuration.benchmark}{f'-{tier}' if named else ''} {configuration.scenario}".strip()
-
-
-def words_of_system(system: System) -> str:
-    """A system in a few words."""
-    return system_words(system.accelerator, system.accelerator_count, system.nodes, system.cpu)
 
 
 def configuration_pairs(configuration: Configuration) -> Pairs:
@@ -176,9 +172,9 @@ def result_page(store: Store, link: Links, one: Result) -> str:
     chart_of_latencies, latency_unit = latency_chart(result.figures)
     verdicts = {True: "yes", False: "no", None: "no target"}
     values_of: Mapping[str, Any] = {
-        "title": f"{heading_of(result.configuration)}: {quantity(result.value)} {result.unit}",
-        "heading": heading_of(result.configuration),
-        "system_words": words_of_system(result.configuration.system),
+        "title": f"{name_of(result.configuration)}: {quantity(result.value)} {result.unit}",
+        "heading": name_of(result.configuration),
+        "system_words": system_words(result.configuration.system),
         "state_words": "",
         "warning": warning_of(labels),
         "metric": result.metric,

@@ -12,7 +12,7 @@ from crowdperf.store.query import Row
 from crowdperf.web.formats import ABSENT, minute
 from crowdperf.web.links import Links, round_url
 from crowdperf.web.queries import TableQuery
-from crowdperf.web.wording import system_words
+from crowdperf.web.wording import name_of, system_words
 
 NO_BAR: Final = Html("")
 
@@ -71,17 +71,6 @@ class Column:
     link: Callable[[Row, Links], str] | None = None
 
 
-def name_of(row: Row) -> str:
-    """A result's name: benchmark with its quality tier, and scenario."""
-    tier = f"-{row.tier}" if row.tier and not row.benchmark.endswith(row.tier) else ""
-    return f"{row.benchmark}{tier} {row.scenario}".strip()
-
-
-def row_system(row: Row) -> str:
-    """The system of a row in a few words."""
-    return system_words(row.accelerator, row.accelerator_count, row.nodes, row.cpu)
-
-
 def per_accelerator(row: Row) -> float | None:
     """A rate divided by the number of accelerators; None for a latency, or without accelerators."""
     return row.value / row.accelerator_count if row.higher_is_better and row.accelerator_count else None
@@ -102,7 +91,7 @@ COLUMNS: Final[dict[str, Column]] = {
     "value": Column("Value", lambda row: f"{quantity(row.value)} {row.unit}", "value", True, True),
     "each": Column("Per accelerator", lambda row: quantity(per_accelerator(row)), is_number=True),
     "metric": Column("Metric", lambda row: row.metric),
-    "system": Column("System", row_system, "accelerator", link=lambda row, link: link.system(row.system_key)),
+    "system": Column("System", system_words, "accelerator", link=lambda row, link: link.system(row.system_key)),
     "submitter": Column("From", lambda row: row.submitter or row.alias or row.kind, "submitter"),
     "stack": Column("Software", lambda row: row.stack_version.partition(",")[0] or row.stack or ABSENT, "stack"),
     "precision": Column("Precision", lambda row: row.precision or ABSENT, "precision"),

@@ -5,12 +5,10 @@ slow, 409 the run is kept with other content, 410 it was withdrawn, 413 too long
 does not fit, 429 too many, 503 no room or no time now.
 """
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -27,11 +25,9 @@ from crowdperf.store.store import Conflict, NoSuchResult, SameLog, Store, Withdr
 from crowdperf.web.access import UPLOAD
 from crowdperf.web.api import problem_answer
 from crowdperf.web.bundle_checks import CLOCK_FACTOR, CheckBusy, OverLimit
+from crowdperf.web.collector import Collector, collector_of
 from crowdperf.web.links import LINK
 from crowdperf.web.request_body import body_of
-
-if TYPE_CHECKING:
-    from crowdperf.web.app import Collector
 
 KINDS: Final = frozenset(("application/gzip", "application/x-gzip", "application/octet-stream"))
 LONGEST_WITHDRAWAL: Final = 16_384
@@ -91,7 +87,7 @@ def kept_object(kept: StoredUpload, results: tuple[NewResult, ...]) -> dict[str,
 
 async def upload(request: Request) -> Response:
     """Takes a bundle."""
-    collector: Collector = request.app.state.collector
+    collector = collector_of(request)
     check_token(collector, request)
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() not in KINDS:
         raise HTTPException(415, f"allowed: {', '.join(sorted(KINDS))}")
@@ -156,7 +152,7 @@ def withdraw_own(store: Store, wanted: Withdrawal) -> None:
 
 async def withdraw(request: Request) -> Response:
     """Withdraws a result; the body is signed by the key that signed the result."""
-    collector: Collector = request.app.state.collector
+    collector = collector_of(request)
     body = await body_of(request, LONGEST_WITHDRAWAL, collector.settings.body_timeout_s)
     try:
         wanted = await collector.database.work(lambda: read_withdrawal(body))

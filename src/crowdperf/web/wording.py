@@ -7,6 +7,8 @@ from typing import Final
 from crowdperf.endpoints.findings import TITLES
 from crowdperf.logs.answer_metrics import CLIENT
 from crowdperf.store.curve_bundles import CONTRADICTIONS
+from crowdperf.store.model import Configuration, System
+from crowdperf.store.query import Row
 
 LABELS: Final = {
     "unofficial": "MLCommons did not review the result.",
@@ -129,12 +131,21 @@ def _is_part(label: str) -> bool:
     return label.endswith(" samples")
 
 
-def system_words(accelerator: str, accelerator_count: int, nodes: int, cpu: str) -> str:
+def name_of(one: Row | Configuration) -> str:
+    """A result's name: benchmark with its quality tier, and scenario."""
+    tier = f"-{one.tier}" if one.tier and not one.benchmark.endswith(one.tier) else ""
+    return f"{one.benchmark}{tier} {one.scenario}".strip()
+
+
+def hardware_of(one: Row | System) -> str:
+    """The accelerator of a system, or its processor where it has none."""
+    return one.accelerator or one.cpu or "system not known"
+
+
+def system_words(one: Row | System) -> str:
     """A system in a few words: `8 x NVIDIA H100, 2 nodes`, or its processor where it has no accelerator."""
-    found = accelerator or cpu or "system not known"
-    if accelerator and accelerator_count > 1:
-        found = f"{accelerator_count} x {accelerator}"
-    return f"{found}, {nodes} nodes" if nodes > 1 else found
+    count = f"{one.accelerator_count} x " if one.accelerator and one.accelerator_count > 1 else ""
+    return f"{count}{hardware_of(one)}, {one.nodes} nodes" if one.nodes > 1 else f"{count}{hardware_of(one)}"
 
 
 TOKEN_TIMES: Final = {"TTFT": "Time to first token", "TPOT": "Time per output token", "ITL": "Inter-token latency",
