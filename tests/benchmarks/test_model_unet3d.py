@@ -378,6 +378,26 @@ def test_gzip_members_of_the_real_files_are_what_the_size_check_reads(tmp_path):
     assert nifti.unpacked_size(path) == 1234
 
 
+def test_volumes_of_a_case_are_whole_and_of_one_shape(tmp_path):
+    def volume(name, *shape):
+        nibabel.save(nibabel.Nifti1Image(np.zeros(shape, np.int16), np.eye(4)), tmp_path / name)
+        return tmp_path / name
+
+    scan, labels = volume("scan.nii.gz", 2, 3, 4), volume("labels.nii.gz", 2, 3, 4)
+    assert nifti.find_problems([scan, labels]) == []
+    assert nifti.find_problems([scan, labels, volume("other.nii.gz", 2, 3, 5)]) == [
+        f"the volumes of {tmp_path} differ in shape: scan.nii.gz (2, 3, 4), labels.nii.gz (2, 3, 4), "
+        "other.nii.gz (2, 3, 5)"
+    ]
+    four = volume("four.nii.gz", 2, 3, 4, 5)
+    labels.write_bytes(gzip.compress(gzip.decompress(labels.read_bytes())[:-1]))
+    assert nifti.find_problems([tmp_path / "lost.nii.gz", scan, labels, four]) == [
+        f"{tmp_path / 'lost.nii.gz'} is missing",
+        f"{labels} is truncated or damaged: it has 399 bytes, its header says 400",
+        f"{four} has the shape (2, 3, 4, 5), expected three axes",
+    ]
+
+
 def test_the_published_checkpoints_form_is_taken_over(tmp_path):
     made = ModelRequest(architecture="unet3d", config="tiny", framework="pytorch", output_dir=tmp_path, seed=3)
     state = build_modules(made)["model"].state_dict()

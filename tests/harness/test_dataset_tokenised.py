@@ -43,11 +43,12 @@ def test_samples_are_read_in_order(tmp_path: Path) -> None:
         ({"reference": "a", "tokens": [-1, 2]}, "from 0"),
         ({"reference": "a", "tokens": [2**31]}, "from 0"),
         ({"reference": "a", "tokens": [[1, 2]]}, "list of whole numbers"),
-        ({"reference": 7, "tokens": [1]}, "must be texts"),
+        *(({"tokens": [1], **other}, "must be texts") for other in (
+            {"reference": 7}, {"text": 7}, {"text": []}, {"answer": 0}, {"subset": None})),
         ("[1, 2]", "cannot be used"),
         ("{", "cannot be used"),
     ],
-)
+)  # fmt: skip
 def test_a_line_that_is_no_sample_is_named(tmp_path: Path, row: object, said: str) -> None:
     with pytest.raises(HarnessError, match=r"line 2 of .*samples.jsonl cannot be used") as raised:
         open_dataset(write(tmp_path, {"tokens": [1], "reference": ""}, row))

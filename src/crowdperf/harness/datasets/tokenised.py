@@ -58,8 +58,7 @@ class TokenisedDataset(SamplesOfFile[Sample]):
 def _sample(row: Any) -> Sample:
     """Return the sample of a parsed line; raises KeyError, TypeError, ValueError and OverflowError."""
     reference, subset, text, answer = row.get("reference"), row.get("subset", ""), row.get("text"), row.get("answer")
-    is_named = reference is None or isinstance(reference, str)
-    if not is_named or not all(isinstance(one, str) for one in (subset, text or "", answer or "")):
+    if not all(one is None or isinstance(one, str) for one in (reference, text, answer)) or not isinstance(subset, str):
         raise TypeError("reference, subset, text and answer must be texts")
     ids = row.get("tokens")
     if ids is None and not text:
