@@ -75,6 +75,7 @@ def sut_of(
     has_first: bool = True,
     ends: tuple[int, ...] = (),
     padding: int | None = None,
+    is_paced: bool = False,
 ) -> SimpleNamespace:
     loadgen, engine = FakeLoadGen(), FakeEngine(then)
     raw = SimpleNamespace(count=COUNT, load=list)
@@ -82,7 +83,7 @@ def sut_of(
     library.load(range(COUNT))
     work = TextWork(
         engine=engine, library=library, response_of=lambda one: one.tokens, sink=loadgen.sink, has_first=has_first,
-        failures=Failures(grace_s=60.0), ends=ends, padding=padding,
+        failures=Failures(grace_s=60.0), ends=ends, padding=padding, is_paced=is_paced,
     )  # fmt: skip
     sut = TextSut(work)
     engine.start(sut)
@@ -115,6 +116,12 @@ def test_offline_gets_no_first_tokens() -> None:
     made.sut.issue([1, 2], [0, 1])
     assert [call for call, *_ in made.told] == ["done", "done"]
     assert made.work.counts.expected == 2
+
+
+def test_a_query_of_multistream_is_not_the_whole_run() -> None:
+    made = sut_of(streams, is_paced=True)
+    made.sut.issue(list(range(8)), list(range(8)))
+    assert (made.work.counts.expected, made.work.counts.done) == (0, 8)
     assert problems(made) == ""
 
 

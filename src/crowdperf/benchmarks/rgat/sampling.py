@@ -34,12 +34,11 @@ class Neighbourhood:
 def reachable(hops: int) -> tuple[tuple[int, str], ...]:
     """Return the hops and relations that can have edges, beginning at papers."""
     found = []
-    known, fresh = {"paper"}, {"paper"}
+    known = {"paper"}
     for hop in range(1, hops + 1):
         here = [relation for relation in RELATIONS if relation[2] in known]
         found += [(hop, name) for _, name, _ in here]
-        fresh = {source for source, _, _ in here}
-        known |= fresh
+        known |= {source for source, _, _ in here}
     return tuple(found)
 
 

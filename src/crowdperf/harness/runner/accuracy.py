@@ -117,8 +117,8 @@ def judge(
 ) -> tuple[MetricVerdict, ...]:
     """Return each metric of a score with its target: the official one where given, else `part` of the reference.
 
-    most: the parts of the reference that are too much, of metrics that have a window. For an error rate ("WER") among
-    the reference's metrics no target is made: less is better there.
+    most: the parts of the reference that are too much, of metrics that have a window. More is better in every metric,
+    also in "WER", which is 100 less the error rate.
     """
     rows = {target.metric: target for target in official}
     judged = []

@@ -270,7 +270,7 @@ class OpenedWork:
                 backend.start_count()
 
     def served(self) -> dict[str, Json]:
-        """Return the server's counts during the test, or None without a server. Raises HarnessError if they do not
+        """Return the server's counts during the test, empty without a server. Raises HarnessError if they do not
         match."""
         found = [one.served(self.work.counts.done) for one in self.backends if isinstance(one, ServedBackend)]
         return dict(found[0]) if found else {}

@@ -224,7 +224,7 @@ class Prepared:
 
 
 def prepare(config: RunConfig) -> Prepared:
-    """Yield the prepared request in a cleared output folder. Raises ConfigError, and HarnessError if it cannot run.
+    """Return the prepared request in a cleared output folder. Raises ConfigError, and HarnessError if it cannot run.
     Results of an earlier run in the same folder are removed first, so that they cannot be mistaken for this one's."""
     started = datetime.now(timezone.utc)
     clear_folder(RunPaths(config.output_dir), config.user_conf)

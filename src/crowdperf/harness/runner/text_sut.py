@@ -144,7 +144,8 @@ class TextSut:
         """Give the samples of a query to the engine. Called by LoadGen. Does not raise."""
         work = self._work
         prompts = work.library.prompts
-        work.counts.expected = max(work.counts.expected, len(indices) if len(indices) > 1 else 0)
+        if not work.is_paced:  # Offline's one query
+            work.counts.expected = max(work.counts.expected, len(indices))
         work.counts.asked += len(identifiers)
         try:
             # Every sample first has its flight, so that whatever goes wrong below leaves none without an answer.
