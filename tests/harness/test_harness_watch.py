@@ -582,6 +582,19 @@ def test_the_figure_stands_under_the_key_that_scenario_key_names(scenario, key, 
     assert "Result is VALID" in content["summary_string"]
 
 
+@pytest.mark.parametrize(
+    ("scenario", "least"), [("SingleStream", 1024), ("MultiStream", 270_336), ("Offline", 24_576), ("Server", 270_336)]
+)
+def test_nvidias_count_of_queries_is_met_from_its_least_number_on(scenario: str, least: int) -> None:
+    for count, is_met in ((least, True), (least - 1, False), (None, False)):
+        made = result(scenario, samples_per_query=count)
+        made["run"] = {**made["run"], "min_query_count": {"value": count, "origin": "user"}}
+        content = metadata_json.metadata(made)
+        assert content["satisfies_query_constraint"] is is_met
+        key = "effective_samples_per_query" if scenario == "Offline" else "effective_min_query_count"
+        assert content[key] == count
+
+
 def test_a_performance_run_has_every_field_of_nvidias():
     content = metadata_json.metadata(result())
     assert set(content) == {

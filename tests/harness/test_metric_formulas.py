@@ -31,6 +31,7 @@ PAIRS = [
     ("(1, 2x)", "(1, x)", WRONG),
     ("0.5", r"\frac{1}{2}", RIGHT),
     ("x = 5", "5", RIGHT),
+    ("5", "", WRONG),
     ("p-q", "q-p", WRONG),
     ("a+b+c", "c+b+a", WRONG),  # more than two letters are never parsed
     ("2^{10}", "1024x", WRONG),

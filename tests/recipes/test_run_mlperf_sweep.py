@@ -94,6 +94,8 @@ def test_a_sweep_is_planned_run_continued_shown_and_collected(toy: TemporaryHome
 
     shown = toy.run_cm("show,mlperf,sweep", f"--sweep_dir={folder}")
     assert [point["state"] for point in state_of(shown)["points"]] == ["done", "failed"]
+    lines = (folder / "summary.txt").read_text().splitlines()
+    assert lines[0] in (shown.stdout + shown.stderr).splitlines(), "what was measured so far is printed"
     (folder / "sweep.json").unlink()
     collected = toy.run_cm("collect,mlperf,sweep", f"--sweep_dir={folder}")
     assert collected.code == 2

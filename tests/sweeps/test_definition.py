@@ -83,6 +83,11 @@ def test_a_file_that_cannot_be_read_is_refused(text: str) -> None:
         parse_definition(text, "s.yaml")
 
 
+def test_a_file_that_is_no_mapping_is_named_with_its_first_line() -> None:
+    with pytest.raises(SweepError, match=r"s\.yaml:1: a sweep is a mapping with format, name and sweep"):
+        parse_definition("\n- a\n", "s.yaml")
+
+
 def test_the_call_stands_over_the_file_and_a_wrong_executor_is_named_where_it_was_given() -> None:
     definition = parse_definition(HEAD + "executor: {kind: pbs, partition: big, lost: 1}\n", "s.yaml")
     for given, line, kind in (({}, 3, "pbs"), ({"kind": "moon"}, 0, "moon"), ({"kind": "slurm"}, None, "slurm")):
