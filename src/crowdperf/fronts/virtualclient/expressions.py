@@ -162,7 +162,7 @@ class _Parser:
             self._expect(")")
             return value
         if kind == "number":
-            value = self._number(word)
+            value = self._literal(word)
         elif kind == "text":
             value = word[2:-1] if word[0] == "@" else re.sub(r"\\(.)", self._escaped, word[1:-1])
         elif kind == "name" and word.lower() in ("true", "false"):
@@ -172,9 +172,9 @@ class _Parser:
         self._place += 1
         return value
 
-    def _number(self, word: str) -> int | float:
+    def _literal(self, word: str) -> int | float:
         if re.fullmatch(r"\d+[lL]?", word):
-            return self._whole(int(word.rstrip("lL")), is_long=word[-1] in "lL")
+            return self._within_bits(int(word.rstrip("lL")), is_long=word[-1] in "lL")
         value = float(word.rstrip("dD"))
         if math.isinf(value):
             raise self._error(f"{word} is too large")
@@ -185,7 +185,7 @@ class _Parser:
             raise self._error(f"the escape \\{found[1]} is not known")
         return _ESCAPES[found[1]]
 
-    def _whole(self, value: int, *, is_long: bool) -> int:
+    def _within_bits(self, value: int, *, is_long: bool) -> int:
         """Checks the range: 64 bits for a long, 32 else. A value beyond 32 bits is a long from there on."""
         if not -(2**63) <= value < 2**63 or (not is_long and not -(2**31) <= value < 2**63):
             raise self._error(f"{_short(value)} overflows {64 if is_long else 32} bits")
@@ -241,7 +241,7 @@ class _Parser:
         is_long = isinstance(left, _Long) or isinstance(right, _Long)
         if not is_long and not -(2**31) <= value < 2**31:
             raise self._error(f"{_short(value)} overflows 32 bits. Append L to a number for 64 bits")
-        return self._whole(int(value), is_long=is_long)
+        return self._within_bits(int(value), is_long=is_long)
 
 
 class _Long(int):
