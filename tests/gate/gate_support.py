@@ -1,20 +1,16 @@
 """For tests of the gate: the good trees, made once, and changed copies of them."""
 
-import functools
 import itertools
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
 from tree_builder import LOG_ROUND, build, copy_of
 
-from crowdperf.gate import gate, run_fingerprint
-from crowdperf.gate.log_view import log_view
+from crowdperf.gate import gate
 from crowdperf.gate.rulebook import Severity
 from crowdperf.gate.views import Options
-from crowdperf.kit import privacy
 
 
 class Trees:
@@ -34,16 +30,6 @@ class Trees:
             change(root)
         yield root
         shutil.rmtree(root)
-
-
-@pytest.fixture(scope="session")
-def trees(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trees]:
-    """The good trees."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run_fingerprint, "log_view", functools.lru_cache(maxsize=200)(log_view))
-        for name in ("_all_spans", "_places"):
-            patch.setattr(privacy, name, functools.lru_cache(maxsize=500)(getattr(privacy, name)))
-        yield Trees(tmp_path_factory.mktemp("trees"))
 
 
 def verdict(root: Path, round_name: str = LOG_ROUND, **options: object) -> gate.Verdict:

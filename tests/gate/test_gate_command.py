@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from changes import replace
-from gate_support import refusing_rules, trees, verdict  # noqa: F401
+from gate_support import refusing_rules, verdict
 from mutations import MUTATIONS
 from tree_builder import OPEN_MODEL, SUBMITTER, SYSTEM, build
 
@@ -27,7 +27,7 @@ OFFLINE = f"open/{SUBMITTER}/results/{SYSTEM}/{OPEN_MODEL}/Offline"
 CHANGES = {mutation.name: mutation.change for mutation in MUTATIONS}
 
 
-def test_the_command_accepts_with_0_refuses_with_1_and_answers_a_wrong_call_with_2(trees, capsys, tmp_path):  # noqa: F811
+def test_the_command_accepts_with_0_refuses_with_1_and_answers_a_wrong_call_with_2(trees, capsys, tmp_path):
     good, loop = str(trees.folder / "open"), tmp_path / "loop"
     loop.symlink_to(loop)
     assert main([good, "--version=v6.1", "--expected_results=3"]) == 0
@@ -61,20 +61,20 @@ def in_shell(words: str, streams: str) -> subprocess.CompletedProcess[str]:
         ("| exec true", 2, "the program that read standard output ended early"),
     ],
 )
-def test_an_output_that_is_lost_is_no_verdict(trees, streams: str, code: int, told: str):  # noqa: F811
+def test_an_output_that_is_lost_is_no_verdict(trees, streams: str, code: int, told: str):
     ended = in_shell(f"{shlex.quote(str(trees.folder / 'open'))} --version=v6.1", streams)
     assert ended.returncode == code, ended.stderr
     assert told in ended.stderr and "Error" not in ended.stderr
     assert code == 2 or not ended.stderr
 
 
-def test_letters_that_the_output_cannot_hold_are_escapes(trees):  # noqa: F811
+def test_letters_that_the_output_cannot_hold_are_escapes(trees):
     with trees.changed("open", lambda root: replace(root / f"open/{SUBMITTER}/src/\xe9 \u4e2d.txt", "x")) as root:
         ended = in_shell(f"{shlex.quote(str(root))} --version=v6.1", "")
     assert (ended.returncode, ended.stderr) == (1, "") and "\\xe9 \\u4e2d.txt" in ended.stdout
 
 
-def test_ctrl_c_ends_it_without_a_traceback(trees, capsys, monkeypatch):  # noqa: F811
+def test_ctrl_c_ends_it_without_a_traceback(trees, capsys, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
@@ -83,7 +83,7 @@ def test_ctrl_c_ends_it_without_a_traceback(trees, capsys, monkeypatch):  # noqa
     assert capsys.readouterr().err == "check-mlperf-submission: interrupted: no verdict\n"
 
 
-def test_json_has_every_field_of_a_finding_and_nothing_else_is_printed(trees, capsys):  # noqa: F811
+def test_json_has_every_field_of_a_finding_and_nothing_else_is_printed(trees, capsys):
     with trees.changed("open", CHANGES["wrong qsl seed"]) as root:
         assert main([str(root), "--version=v6.1", "--format=json"]) == 1
     answer = json.loads(capsys.readouterr().out)
@@ -108,9 +108,7 @@ def test_json_has_every_field_of_a_finding_and_nothing_else_is_printed(trees, ca
     ],
 )
 def test_a_file_counts_against_the_results_of_the_submitter_in_whose_folder_it_lies(
-    name: str,
-    accepted: set[str],
-    trees,  # noqa: F811
+    name: str, accepted: set[str], trees
 ):
     def change(root: Path) -> None:
         path = root / name
@@ -127,7 +125,7 @@ def test_a_file_counts_against_the_results_of_the_submitter_in_whose_folder_it_l
 
 
 @pytest.mark.parametrize(("name", "good"), [("wrong qsl seed", 2), ("no cooling", 0), ("file in the root", 0)])
-def test_a_result_is_good_when_nothing_is_against_it_or_what_it_lies_in(name, good, trees):  # noqa: F811
+def test_a_result_is_good_when_nothing_is_against_it_or_what_it_lies_in(name, good, trees):
     with trees.changed("open", CHANGES[name]) as root:
         assert sum(result.is_accepted for result in verdict(root).results) == good
 
@@ -137,7 +135,7 @@ def test_all_rules_can_be_listed(capsys):
     assert "RUN-004" in capsys.readouterr().out
 
 
-def test_only_the_submitter_asked_for_is_checked(trees):  # noqa: F811
+def test_only_the_submitter_asked_for_is_checked(trees):
     with trees.changed("open") as root:
         shutil.copytree(root / f"open/{SUBMITTER}", root / "open/Other")
         assert "SYS-007" in refusing_rules(verdict(root))
@@ -148,7 +146,7 @@ def test_only_the_submitter_asked_for_is_checked(trees):  # noqa: F811
         assert verdict(root, submitter=SUBMITTER).is_accepted
 
 
-def test_the_history_of_a_clone_is_no_part_of_the_tree(trees):  # noqa: F811
+def test_the_history_of_a_clone_is_no_part_of_the_tree(trees):
     with trees.changed("open") as root:
         (root / ".git/objects/a b").mkdir(parents=True)
         (root / ".git/link").symlink_to("nowhere")
@@ -157,14 +155,14 @@ def test_the_history_of_a_clone_is_no_part_of_the_tree(trees):  # noqa: F811
 
 
 @pytest.mark.parametrize("name", ["marked as synthetic", "README says synthetic", "description says synthetic"])
-def test_synthetic_results_are_accepted_as_a_pipeline_proof_only_and_only_when_asked(name: str, trees):  # noqa: F811
+def test_synthetic_results_are_accepted_as_a_pipeline_proof_only_and_only_when_asked(name: str, trees):
     with trees.changed("open", CHANGES[name]) as root:
         assert not verdict(root).is_accepted
         found = verdict(root, allow_synthetic=True)
     assert (found.is_accepted, found.text) == (True, "accepted as a pipeline proof only: synthetic")
 
 
-def test_allowing_synthetic_results_allows_no_test_run(trees):  # noqa: F811
+def test_allowing_synthetic_results_allows_no_test_run(trees):
     with trees.changed("open", CHANGES["README of a test run"]) as root:
         assert refusing_rules(verdict(root, allow_synthetic=True)) == {"SYN-003"}
 
@@ -177,7 +175,7 @@ def single_stream_as(root: Path, scenario: str) -> None:
         shutil.copytree(source / kind, target / kind)
 
 
-def test_inference_between_scenarios_is_accepted_when_asked_for_and_legal(trees):  # noqa: F811
+def test_inference_between_scenarios_is_accepted_when_asked_for_and_legal(trees):
     for scenario in ("Offline", "MultiStream"):
         with trees.changed("open", lambda root, name=scenario: single_stream_as(root, name)) as root:
             assert {"RUN-015", "ACC-014"} <= refusing_rules(verdict(root))
@@ -186,7 +184,7 @@ def test_inference_between_scenarios_is_accepted_when_asked_for_and_legal(trees)
         assert "RUN-015" in refusing_rules(verdict(root, infer_scenarios=True))
 
 
-def test_the_hash_is_compared_with_the_whole_log_where_there_is_a_backup(trees, tmp_path):  # noqa: F811
+def test_the_hash_is_compared_with_the_whole_log_where_there_is_a_backup(trees, tmp_path):
     backup = tmp_path / OFFLINE / "accuracy" / "mlperf_log_accuracy.json"
     with trees.changed("open") as root:
         assert "ACC-010" in refusing_rules(verdict(root, backup_folder=tmp_path, is_backup_complete=True))
@@ -201,7 +199,7 @@ def test_the_hash_is_compared_with_the_whole_log_where_there_is_a_backup(trees, 
         assert verdict(root, backup_folder=tmp_path).is_accepted
 
 
-def test_what_is_private_on_this_machine_is_found_in_files_and_names(trees):  # noqa: F811
+def test_what_is_private_on_this_machine_is_found_in_files_and_names(trees):
     known = PrivateNames(users=("jane",), hosts=("janes-laptop",))
     with trees.changed("open") as root:
         assert verdict(root, known=known).is_accepted
@@ -245,7 +243,7 @@ def checkers(folder: Path, newer: int, older: int) -> Path:
 
 
 @pytest.mark.parametrize(("newer", "older", "expected"), [(0, 0, 0), (0, 1, 1), (2, 0, 1), (1, 2, 2), (3, 0, 1)])
-def test_every_disagreement_with_an_official_checker_is_shown(newer, older, expected, trees, tmp_path):  # noqa: F811
+def test_every_disagreement_with_an_official_checker_is_shown(newer, older, expected, trees, tmp_path):
     root = trees.folder / "open"
     before = sorted(root.rglob("*"))
     checkout = checkers(tmp_path / "inference", newer, older)
@@ -258,18 +256,18 @@ def test_every_disagreement_with_an_official_checker_is_shown(newer, older, expe
     assert sorted(root.rglob("*")) == before
 
 
-def test_a_checkout_without_checkers_is_a_wrong_call(trees, tmp_path, capsys):  # noqa: F811
+def test_a_checkout_without_checkers_is_a_wrong_call(trees, tmp_path, capsys):
     assert main([str(trees.folder / "open"), "--version=v6.1", f"--official={tmp_path}"]) == 2
     assert "has no" in capsys.readouterr().err
 
 
-def test_a_checker_that_cannot_judge_the_round_is_not_asked(trees, tmp_path):  # noqa: F811
+def test_a_checker_that_cannot_judge_the_round_is_not_asked(trees, tmp_path):
     folder = checkers(tmp_path, 1, 1)
     verdicts = official.run_official(folder, trees.folder / "open", "v5.0")
     assert [one.word for one in verdicts] == ["refuses", "not asked"]
 
 
-def test_it_runs_as_a_module_with_nothing_but_the_standard_library(trees):  # noqa: F811
+def test_it_runs_as_a_module_with_nothing_but_the_standard_library(trees):
     env = {"PYTHONPATH": str(CHECKOUT / "src"), "PATH": os.environ["PATH"], "HOME": "/nonexistent"}
     call = [sys.executable, "-S", "-m", "crowdperf.gate", str(trees.folder / "closed"), "--version=v6.1"]
     done = subprocess.run(call, env=env, capture_output=True, text=True, check=False, timeout=60)
@@ -277,7 +275,7 @@ def test_it_runs_as_a_module_with_nothing_but_the_standard_library(trees):  # no
 
 
 @pytest.mark.full
-def test_both_official_checkers_say_what_is_recorded_of_the_good_trees_and_some_changes(trees):  # noqa: F811
+def test_both_official_checkers_say_what_is_recorded_of_the_good_trees_and_some_changes(trees):
     from test_gate_mutations import VERDICTS
     from test_gate_rounds import official_checkout
 
@@ -305,7 +303,7 @@ def test_copies_of_results_under_a_hundred_other_names_are_all_found(tmp_path):
     assert errors == {"IDENT-008", "IDENT-011"}, "copies have the latencies and the clock of their log"
 
 
-def test_the_tree_of_a_rehearsal_says_so_first_and_lists_nothing_else(trees):  # noqa: F811
+def test_the_tree_of_a_rehearsal_says_so_first_and_lists_nothing_else(trees):
     label = f"\n{REHEARSAL_LABEL}\n"
     with trees.changed("open") as root:
         for readme in root.glob("open/*/results/*/*/*/README.md"):
@@ -331,7 +329,7 @@ def test_a_rehearsal_that_the_official_checkers_refuse_is_no_disagreement():
     assert "disagreement: this gate accepts" in text and "rehearsal" not in text
 
 
-def test_the_hint_of_a_finding_keeps_a_model_that_this_project_can_run(trees):  # noqa: F811
+def test_the_hint_of_a_finding_keeps_a_model_that_this_project_can_run(trees):
     with trees.changed("open") as root:
         (path,) = root.glob("open/*/**/model_mapping.json")
         replace(path, '{"digits": "resnet"}')

@@ -11,7 +11,6 @@ from forgeries_of_models import of_models
 from forgeries_of_results import results
 from forgeries_of_runs import forgeries
 from forgeries_of_vendors import of_vendors
-from gate_support import trees  # noqa: F401
 from tree_builder import LOG_ROUND
 
 from crowdperf.gate import rules_messages, rules_settings, rules_tokens, views
@@ -78,7 +77,7 @@ ODD_VALUES = (0, -1, 1e-320, 1e308, int("9" * 400), float("nan"), float("-inf"),
     "result_query_count", "result_mean_latency_ns", "effective_target_qps", "generated_query_count", "loaded_qsl_set",
     "effective_target_latency_percentile", "generated_samples_per_query", "result_scheduled_samples_per_sec",
 ])  # fmt: skip
-def test_no_value_of_a_log_makes_a_rule_fail_or_leaves_all_content(key: str, trees):  # noqa: F811
+def test_no_value_of_a_log_makes_a_rule_fail_or_leaves_all_content(key: str, trees):
     rules = [rule for rule in RULES.values() if rule.scope in (Scope.RUN, Scope.LOG)]
     with trees.changed("closed") as root:
         assert [found for rule in rules for found in rule.check(server_run(root, "resnet"))] == []
@@ -114,7 +113,7 @@ NOT_NEEDED = ("generic_message", "warning_generic_message", "get_sut_name_durati
 
 
 @pytest.mark.parametrize("tree", ["open", "closed"])
-def test_no_message_of_any_log_can_be_taken_away(tree: str, trees):  # noqa: F811
+def test_no_message_of_any_log_can_be_taken_away(tree: str, trees):
     for path in sorted((trees.folder / tree).rglob("mlperf_log_detail.txt")):
         log = log_view(TextFile(path=path.name, text=path.read_text()))
         for key in log.values:
@@ -126,7 +125,7 @@ def test_no_message_of_any_log_can_be_taken_away(tree: str, trees):  # noqa: F81
         assert not list(rules_messages.is_whole(SimpleNamespace(detail=log)))
 
 
-def test_rates_of_tokens_that_follow_from_each_other_are_good_and_others_are_not(trees):  # noqa: F811
+def test_rates_of_tokens_that_follow_from_each_other_are_good_and_others_are_not(trees):
     with trees.changed("closed") as root:
         good = server_run(root, "llama2-70b-99.9", **with_tokens())
         assert list(rules_tokens.token_rates_follow(good)) == []
@@ -165,10 +164,7 @@ PADDED = {
     ],
 )
 def test_loadgen_before_5_logs_an_offline_query_before_it_is_padded(
-    version: str,
-    changed: dict[str, object],
-    rules: set[str],
-    trees,  # noqa: F811
+    version: str, changed: dict[str, object], rules: set[str], trees
 ):
     modes = {"effective_scenario": "Offline", "effective_test_mode": "PerformanceOnly", "loadgen_version": version}
     with trees.changed("closed") as root:
@@ -178,7 +174,7 @@ def test_loadgen_before_5_logs_an_offline_query_before_it_is_padded(
 
 
 @pytest.mark.parametrize(("percent", "estimate", "is_good"), [("90.0", 7, True), ("90", 7, True), ("90", 8, False)])
-def test_an_estimate_is_that_of_the_text_however_its_percentile_is_written(percent, estimate, is_good, trees):  # noqa: F811
+def test_an_estimate_is_that_of_the_text_however_its_percentile_is_written(percent, estimate, is_good, trees):
     """LoadGen writes a digit behind the point since February 2025."""
     values = {
         "effective_scenario": "MultiStream", "effective_test_mode": "PerformanceOnly",

@@ -3,7 +3,6 @@
 import dataclasses
 
 import pytest
-from gate_support import trees  # noqa: F401
 from test_gate_derivation import server_run
 
 from crowdperf.gate import loadgen_random, rules_draws
@@ -75,7 +74,7 @@ FIRST, ANY = [3, 7, 0, 5, 1, 6, 2, 4], [44012, 3187, 20655, 49100, 815, 36241, 1
         ("6.0.17", 50_000, ["x"] * 8, ""),
     ],
 )
-def test_loadgen_loads_samples_of_all_and_since_6_0_6_the_first_ones(version, total, loaded, found, trees):  # noqa: F811
+def test_loadgen_loads_samples_of_all_and_since_6_0_6_the_first_ones(version, total, loaded, found, trees):
     with trees.changed("closed") as root:
         run = dataclasses.replace(server_run(root, "resnet"), detail=log_of(version, total, loaded))
     assert [one.found for one in rules_draws.loaded_is_drawn(run)] == ([found] if found else [])
@@ -86,7 +85,7 @@ def test_a_version_has_three_numbers():
     assert version_of(log_of("fast", 1, [])) is None
 
 
-def test_a_seed_of_no_round_is_not_drawn(trees):  # noqa: F811
+def test_a_seed_of_no_round_is_not_drawn(trees):
     """A log may name as many seeds as it has lines; that they are the round's is another rule's."""
     with trees.changed("closed") as root:
         seeds = {"effective_schedule_rng_seed": 7, "generated_query_duration": 1}

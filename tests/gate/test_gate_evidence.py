@@ -34,7 +34,7 @@ from changes import (
 )
 from disagreements import CASES
 from forgeries_of_chance import COUNTS, numbers
-from gate_support import refusing_rules, trees, verdict  # noqa: F401
+from gate_support import refusing_rules, verdict
 from mutations_of_runs import figures, listed_twice, second_system
 from tree_builder import OPEN_MODEL
 
@@ -167,7 +167,7 @@ FORGERIES = {
 
 
 @pytest.mark.parametrize(("tree", "rule", "change"), FORGERIES.values(), ids=FORGERIES)
-def test_a_forgery_is_refused(tree: str, rule: str, change: Change, trees):  # noqa: F811
+def test_a_forgery_is_refused(tree: str, rule: str, change: Change, trees):
     with trees.changed(tree, change) as root:
         assert rule in refusing_rules(verdict(root))
 
@@ -240,12 +240,7 @@ HONEST: dict[str, tuple[str, set[str], Change]] = {
 
 
 @pytest.mark.parametrize(("tree", "rules", "change"), HONEST.values(), ids=HONEST)
-def test_an_honest_variation_is_accepted_at_most_with_a_warning(
-    tree: str,
-    rules: set[str],
-    change: Change,
-    trees,  # noqa: F811
-):
+def test_an_honest_variation_is_accepted_at_most_with_a_warning(tree: str, rules: set[str], change: Change, trees):
     with trees.changed(tree, change) as root:
         found = verdict(root)
     assert refusing_rules(found) == set()
@@ -268,7 +263,7 @@ def test_every_rule_that_warns_has_a_variation_that_meets_it():
         ("calibration/resnet50/run.sh", False),
     ],
 )
-def test_a_text_on_the_calibration_may_lie_in_a_folder_of_the_model(path: str, is_enough: bool, trees):  # noqa: F811
+def test_a_text_on_the_calibration_may_lie_in_a_folder_of_the_model(path: str, is_enough: bool, trees):
     """As those of two submitters of round v4.1."""
     int8 = both(
         field(MEASUREMENTS, "weight_data_types", "int8"), NO_TEXT, put(f"{CLOSED}/{path}", "By 500 pictures.\n")
@@ -282,14 +277,14 @@ STEPS = {"three seconds of NTP": -3.0, "half an hour": 1800.0, "two hours": 7200
 
 @pytest.mark.parametrize("seconds", STEPS.values(), ids=STEPS)
 @pytest.mark.parametrize("name", [LOG, STREAM])
-def test_a_clock_that_moved_by_anything_else_is_refused(name: str, seconds: float, trees):  # noqa: F811
+def test_a_clock_that_moved_by_anything_else_is_refused(name: str, seconds: float, trees):
     with trees.changed("open", clock_set(name, seconds)) as root:
         found = verdict(root)
     assert refusing_rules(found) & {"FIG-003", "FIG-010", "TIME-002", "TIME-007", "RUN-010"}
     assert "TIME-009" not in {one.rule for one in found.findings}
 
 
-def test_a_clock_that_was_set_is_named_with_its_cause(trees):  # noqa: F811
+def test_a_clock_that_was_set_is_named_with_its_cause(trees):
     causes: list[str] = []
     for seconds in (-0.4, 3600):
         with trees.changed("open", clock_set(LOG, seconds)) as root:
@@ -297,14 +292,14 @@ def test_a_clock_that_was_set_is_named_with_its_cause(trees):  # noqa: F811
     assert "-0.399 s: it was set by NTP or by hand" in causes[0] and "+3600.001 s: daylight saving" in causes[1]
 
 
-def test_the_clock_of_the_check_decides_what_is_the_future(trees):  # noqa: F811
+def test_the_clock_of_the_check_decides_what_is_the_future(trees):
     with trees.changed("open", dated(LOG, "2031-01-01T00:00:00Z")) as root:
         for day, is_refused in ((30, True), (31, False)):
             now = datetime(2030, 12, day, 0, 0, 1)
             assert ("TIME-008" in refusing_rules(verdict(root, now_utc=now))) is is_refused
 
 
-def test_what_is_now_is_asked_for_each_tree_and_not_once_for_a_process(trees, monkeypatch):  # noqa: F811
+def test_what_is_now_is_asked_for_each_tree_and_not_once_for_a_process(trees, monkeypatch):
     """A collector judges runs for months."""
 
     class Later(datetime):
@@ -353,14 +348,14 @@ def test_the_page_of_rules_is_up_to_date():
     assert done.returncode == 0, "run tools/make_submission_rules_page.py"
 
 
-def test_of_a_damaged_log_no_other_file_is_blamed(trees):  # noqa: F811
+def test_of_a_damaged_log_no_other_file_is_blamed(trees):
     with trees.changed("open", edit(LOG, r"(?s)(?<=\n:::MLLOG {\"key\": \"test_datetime).*", "")) as root:
         found = verdict(root).findings
     assert "RUN-003" in {one.rule for one in found}
     assert {one.path for one in found} == {LOG} and not [one for one in found if one.allowed.startswith("missing")]
 
 
-def test_the_verdict_of_a_summary_is_shown_as_it_is_written(trees):  # noqa: F811
+def test_the_verdict_of_a_summary_is_shown_as_it_is_written(trees):
     name = LOG.replace("detail", "summary")
     with trees.changed("open", edit(name, "Result is : VALID", "Result is : valid")) as root:
         found = {one.rule: one.found for one in verdict(root).findings}

@@ -11,7 +11,7 @@ from forgeries_of_chance import of_chance
 from forgeries_of_models import file_of, in_tests, of_models
 from forgeries_of_results import Forgery, fit_summary, in_both_settings, results
 from forgeries_of_vendors import of_vendors
-from gate_support import trees, verdict  # noqa: F401
+from gate_support import verdict
 from round_trees import build_model
 from tree_builder import copy_of
 
@@ -24,7 +24,7 @@ AT_ONE_TIME = "IDENT-013"
 
 
 @pytest.fixture(scope="module")
-def good(trees, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:  # noqa: F811
+def good(trees, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Gives a good tree by its name: open, closed, or that of a model, which is made when it is first asked for."""
 
     @functools.cache

@@ -10,7 +10,7 @@ from forgeries_of_chance import of_chance
 from forgeries_of_models import of_models
 from forgeries_of_results import results
 from forgeries_of_vendors import of_vendors
-from gate_support import refusing_rules, trees, verdict  # noqa: F401
+from gate_support import refusing_rules, verdict
 from mutations import MUTATIONS, Mutation
 from tree_builder import DATA
 
@@ -32,7 +32,7 @@ def test_at_least_120_of_the_changes_are_refused_by_an_official_checker():
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
-def test_a_changed_tree_gets_its_rule_and_a_good_one_none(mutation: Mutation, trees):  # noqa: F811
+def test_a_changed_tree_gets_its_rule_and_a_good_one_none(mutation: Mutation, trees):
     with trees.changed(mutation.tree, mutation.change) as root:
         found = verdict(root)
     rules = refusing_rules(found)
@@ -59,7 +59,7 @@ def test_every_rule_that_refuses_has_a_change_that_meets_it():
     assert refusing - met - {case.rule for case in CASES.values()} == elsewhere
 
 
-def test_a_rehearsal_may_have_a_whole_accuracy_log_of_few_samples_but_none_without_any(trees):  # noqa: F811
+def test_a_rehearsal_may_have_a_whole_accuracy_log_of_few_samples_but_none_without_any(trees):
     few = '[\n{ "seq_id" : 0, "qsl_idx" : 1, "data" : "0000C842" }\n]\n'
     for content, refusing in ((few, {False: True, True: False}), ("[\n]\n", {False: True, True: True})):
         with trees.changed("open", put(f"{O_ACC}/{JSON_LOG}", content)) as root:
@@ -68,7 +68,7 @@ def test_a_rehearsal_may_have_a_whole_accuracy_log_of_few_samples_but_none_witho
                 assert ("ACC-012" in found) is is_refused
 
 
-def test_a_rehearsal_may_compare_test01_with_an_accuracy_run_of_few_samples(trees):  # noqa: F811
+def test_a_rehearsal_may_compare_test01_with_an_accuracy_run_of_few_samples(trees):
     (change,) = (one for one in MUTATIONS if one.name.endswith("compared with a part of the accuracy run"))
     with trees.changed(change.tree, change.change) as root:
         for is_rehearsal in (False, True):

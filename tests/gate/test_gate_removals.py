@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from gate_support import refusing_rules, trees, verdict  # noqa: F401
+from gate_support import refusing_rules, verdict
 from tree_builder import LOG_ROUND, SUBMITTER, SYSTEM
 
 from crowdperf.gate.gate import check
@@ -23,7 +23,7 @@ def step_of(name: str) -> Step:
 
 
 @pytest.mark.parametrize("tree", ["open", pytest.param("closed", marks=pytest.mark.full)])
-def test_each_lost_file_is_named_with_the_step_that_makes_it(tree: str, trees):  # noqa: F811
+def test_each_lost_file_is_named_with_the_step_that_makes_it(tree: str, trees):
     good = trees.folder / tree
     names = sorted(path.relative_to(good).as_posix() for path in good.rglob("*") if path.is_file())
     assert len(names) > 25
@@ -51,7 +51,7 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("lost", COMMANDS)
-def test_the_command_names_the_model_the_scenario_and_the_test(lost: str, trees):  # noqa: F811
+def test_the_command_names_the_model_the_scenario_and_the_test(lost: str, trees):
     path = f"closed/{SUBMITTER}/results/{SYSTEM}/resnet50/{lost}"
     with trees.changed("closed", lambda root: (root / path).unlink()) as root:
         fixes = [finding.fix for finding in verdict(root).findings if finding.path == path]
@@ -63,7 +63,7 @@ def test_the_command_names_the_model_the_scenario_and_the_test(lost: str, trees)
     [((), "results"), ((Path("/my runs/a"), Path("b")), "'/my runs/a,b'")],
     ids=["default", "given"],
 )
-def test_a_command_can_be_pasted_with_the_folders_of_the_runs(folders: tuple[Path, ...], said: str, trees):  # noqa: F811
+def test_a_command_can_be_pasted_with_the_folders_of_the_runs(folders: tuple[Path, ...], said: str, trees):
     path = f"closed/{SUBMITTER}/results/{SYSTEM}/resnet50/Offline/TEST01/verify_accuracy.txt"
     with trees.changed("closed", lambda root: (root / path).unlink()) as root:
         found = check(root, LOG_ROUND, Options(results_folders=folders)).findings
@@ -76,7 +76,7 @@ def test_a_command_can_be_pasted_with_the_folders_of_the_runs(folders: tuple[Pat
     )
 
 
-def test_the_command_of_a_run_puts_it_next_to_the_runs_that_the_tree_was_made_of(trees):  # noqa: F811
+def test_the_command_of_a_run_puts_it_next_to_the_runs_that_the_tree_was_made_of(trees):
     path = f"closed/{SUBMITTER}/results/{SYSTEM}/resnet50/Offline/accuracy/accuracy.txt"
     with trees.changed("closed", lambda root: (root / path).unlink()) as root:
         found = check(root, LOG_ROUND, Options(results_folders=(Path("/runs/valid_results"),))).findings
@@ -85,14 +85,14 @@ def test_the_command_of_a_run_puts_it_next_to_the_runs_that_the_tree_was_made_of
     assert " --results_dir=/runs/valid_results " in second
 
 
-def test_the_command_for_a_model_of_ones_own_name_has_the_benchmarks_name(trees):  # noqa: F811
+def test_the_command_for_a_model_of_ones_own_name_has_the_benchmarks_name(trees):
     path = f"open/{SUBMITTER}/results/{SYSTEM}/tiny-net/Offline/accuracy/accuracy.txt"
     with trees.changed("open", lambda root: (root / path).unlink()) as root:
         fixes = [finding.fix for finding in verdict(root).findings if finding.path == path]
     assert "--model=resnet50 --scenario=Offline --division=open" in fixes[0]
 
 
-def test_a_file_that_only_the_list_of_made_files_knows_is_missed_too(trees):  # noqa: F811
+def test_a_file_that_only_the_list_of_made_files_knows_is_missed_too(trees):
     extra = f"open/{SUBMITTER}/src/tiny-net/second.py"
     made = {extra: ("0" * 64,)}
     with trees.changed("open") as root:

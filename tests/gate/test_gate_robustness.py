@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from changes import O_ACC, O_MODEL, O_RUN, SUMMARY, both, drop, edit, replace
-from gate_support import refusing_rules, trees, verdict  # noqa: F401
+from gate_support import refusing_rules, verdict
 from tree_builder import LOG_ROUND, OPEN_MODEL, SUBMITTER, SYSTEM
 
 from crowdperf.gate import command, gate, report, rules_honesty
@@ -57,7 +57,7 @@ def put(root: Path, name: str, content: bytes) -> None:
 
 
 @pytest.mark.parametrize("kind", JUNK)
-def test_junk_in_any_file_is_a_finding(kind: str, trees):  # noqa: F811
+def test_junk_in_any_file_is_a_finding(kind: str, trees):
     for name in FILES:
         with trees.changed("open", lambda root, name=name: put(root, name, JUNK[kind])) as root:
             found = verdict(root)
@@ -66,7 +66,7 @@ def test_junk_in_any_file_is_a_finding(kind: str, trees):  # noqa: F811
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_folder_a_pipe_or_a_link_to_itself_in_place_of_a_file_is_a_finding(name: str, trees):  # noqa: F811
+def test_a_folder_a_pipe_or_a_link_to_itself_in_place_of_a_file_is_a_finding(name: str, trees):
     def folder(path: Path) -> None:
         (path / "inside").mkdir(parents=True)
 
@@ -79,7 +79,7 @@ def test_a_folder_a_pipe_or_a_link_to_itself_in_place_of_a_file_is_a_finding(nam
         assert "GATE-001" not in refusing_rules(found)
 
 
-def test_a_file_in_place_of_a_folder_is_a_finding(trees):  # noqa: F811
+def test_a_file_in_place_of_a_folder_is_a_finding(trees):
     for name in (f"open/{SUBMITTER}/results", f"{OFFLINE}/performance", f"{OFFLINE}/accuracy", OFFLINE):
         with trees.changed("open") as root:
             (root / name).rename(root / "aside")
@@ -91,7 +91,7 @@ def test_a_file_in_place_of_a_folder_is_a_finding(trees):  # noqa: F811
         assert "GATE-001" not in refusing_rules(found)
 
 
-def test_names_that_are_no_text_are_a_finding_and_can_be_printed(trees):  # noqa: F811
+def test_names_that_are_no_text_are_a_finding_and_can_be_printed(trees):
     with trees.changed("open") as root:
         os.close(os.open(os.fsencode(root / f"open/{SUBMITTER}/src") + b"/bad\xff\nname", os.O_CREAT | os.O_WRONLY))
         found = verdict(root)
@@ -111,7 +111,7 @@ EVIL_NAMES = (
 
 
 @pytest.mark.parametrize("name", EVIL_NAMES, ids=ascii)
-def test_names_of_others_are_shown_without_escapes_and_forge_no_line(name, trees):  # noqa: F811
+def test_names_of_others_are_shown_without_escapes_and_forge_no_line(name, trees):
     with trees.changed("open") as root:
         for folder in ("src", "systems", "results", f"results/{SYSTEM}", f"results/{SYSTEM}/{OPEN_MODEL}"):
             place = os.fsencode(root / "open" / SUBMITTER / folder) + b"/" + name
@@ -126,7 +126,7 @@ def test_names_of_others_are_shown_without_escapes_and_forge_no_line(name, trees
     json.dumps(report.as_json(found, str(root))).encode()
 
 
-def test_leaks_are_found_though_a_submitter_has_a_name_that_is_no_utf_8(trees):  # noqa: F811
+def test_leaks_are_found_though_a_submitter_has_a_name_that_is_no_utf_8(trees):
     with trees.changed("open") as root:
         os.mkdir(os.fsencode(root / "open") + b"/Org\xff")
         os.mkdir(os.fsencode(root / "open" / SUBMITTER / "results") + b"/sys\xe9")
@@ -139,7 +139,7 @@ def test_leaks_are_found_though_a_submitter_has_a_name_that_is_no_utf_8(trees): 
     assert not any("PRIV-001" in finding.found for finding in found.findings if finding.rule == "GATE-001")
 
 
-def test_of_the_leaks_of_one_file_some_are_shown_and_the_others_counted(trees):  # noqa: F811
+def test_of_the_leaks_of_one_file_some_are_shown_and_the_others_counted(trees):
     with trees.changed("open") as root:
         folder = root / "open" / SUBMITTER / "src"
         (folder / "few.txt").write_text("/home/annab/x\n" * 5)
@@ -150,7 +150,7 @@ def test_of_the_leaks_of_one_file_some_are_shown_and_the_others_counted(trees): 
     assert found[5].found.endswith("(and at least 997 more in this file)")
 
 
-def test_the_text_shows_a_thousand_findings_and_counts_the_others(trees):  # noqa: F811
+def test_the_text_shows_a_thousand_findings_and_counts_the_others(trees):
     with trees.changed("open") as root:
         for number in range(1005):
             (root / "open" / SUBMITTER / "src" / f"a {number}").write_text("x")
@@ -160,7 +160,7 @@ def test_the_text_shows_a_thousand_findings_and_counts_the_others(trees):  # noq
     assert len(report.as_json(found, "x")["findings"]) == len(found.findings) > 1000
 
 
-def test_a_file_larger_than_memory_is_not_read(trees):  # noqa: F811
+def test_a_file_larger_than_memory_is_not_read(trees):
     with trees.changed("open") as root:
         with (root / FILES[0]).open("r+b") as stream:
             os.unlink(root / FILES[0])
@@ -179,7 +179,7 @@ def test_a_file_larger_than_memory_is_not_read(trees):  # noqa: F811
         ("measurements.json", 2, "MEAS-002"),
     ],
 )
-def test_a_file_too_large_for_its_kind_is_a_finding_and_not_parsed(name: str, size: int, rule: str, trees):  # noqa: F811
+def test_a_file_too_large_for_its_kind_is_a_finding_and_not_parsed(name: str, size: int, rule: str, trees):
     with trees.changed("open") as root:
         (root / OFFLINE / name).unlink()
         (root / OFFLINE / name).write_bytes(b"hash=0\n" * (size * 1024 * 1024 // 7 + 1))
@@ -198,7 +198,7 @@ def test_a_log_of_very_many_lines_is_not_read_to_its_end():
     assert log.problem == Message("more than 30000 lines, so the rest was not read", 30_001)
 
 
-def test_files_made_to_keep_the_search_for_secrets_busy_end_it(trees, monkeypatch):  # noqa: F811
+def test_files_made_to_keep_the_search_for_secrets_busy_end_it(trees, monkeypatch):
     monkeypatch.setattr(rules_honesty, "FOLDER_PLACES", 10_000)
     with trees.changed("open") as root:
         (root / "open" / SUBMITTER / "src" / "busy.txt").write_bytes(b"token= " * 20_000)
@@ -209,7 +209,7 @@ def test_files_made_to_keep_the_search_for_secrets_busy_end_it(trees, monkeypatc
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_folder_that_may_not_be_read_is_a_finding(trees):  # noqa: F811
+def test_a_folder_that_may_not_be_read_is_a_finding(trees):
     with trees.changed("open") as root:
         (root / OFFLINE).chmod(0)
         found = verdict(root)
@@ -217,7 +217,7 @@ def test_a_folder_that_may_not_be_read_is_a_finding(trees):  # noqa: F811
     assert "FILE-004" in refusing_rules(found)
 
 
-def test_a_pipe_anywhere_is_a_finding(trees):  # noqa: F811
+def test_a_pipe_anywhere_is_a_finding(trees):
     with trees.changed("open") as root:
         os.mkfifo(root / f"open/{SUBMITTER}/pipe")
         assert "FILE-004" in refusing_rules(verdict(root))
@@ -257,7 +257,7 @@ def test_trees_of_random_names_are_refused(tmp_path):
         (f"{O_ACC}/accuracy.txt", "accuracy=176.8%, good=1, total=7\n", "ACC-013"),
     ],
 )
-def test_a_file_with_one_thing_wrong_a_thousand_times_has_a_few_findings(name: str, line: str, rule: str, trees):  # noqa: F811
+def test_a_file_with_one_thing_wrong_a_thousand_times_has_a_few_findings(name: str, line: str, rule: str, trees):
     """Summaries of 60 MB once took 2.4 GB: a finding for each of their lines."""
     with trees.changed("open", edit(name, r"\Z", line * 1000)) as root:
         found = [one for one in verdict(root).findings if one.rule == rule]
@@ -265,7 +265,7 @@ def test_a_file_with_one_thing_wrong_a_thousand_times_has_a_few_findings(name: s
     assert len(found) < 100 or found[-1].found.endswith("(and more, not listed)")
 
 
-def test_copies_of_a_run_are_not_each_compared_with_each(trees):  # noqa: F811
+def test_copies_of_a_run_are_not_each_compared_with_each(trees):
     log = "performance/run_1/mlperf_log_detail.txt"
     with trees.changed("open") as root:
         for number in range(30):
@@ -278,7 +278,7 @@ def test_copies_of_a_run_are_not_each_compared_with_each(trees):  # noqa: F811
     assert groups == {"clock": 1, "build": 1, "digest": 31}
 
 
-def test_what_is_kept_of_a_tree_with_more_findings_than_anybody_reads_still_refuses_it(trees, monkeypatch):  # noqa: F811
+def test_what_is_kept_of_a_tree_with_more_findings_than_anybody_reads_still_refuses_it(trees, monkeypatch):
     monkeypatch.setattr(gate, "_MOST", 1)
     with trees.changed("open", both(drop(f"{O_RUN}/{SUMMARY}"), drop(f"{O_ACC}/accuracy.txt"))) as root:
         found = verdict(root)
@@ -291,7 +291,7 @@ def test_an_empty_folder_is_refused(tmp_path):
     assert refusing_rules(verdict(tmp_path)) == {"TREE-001"}
 
 
-def test_the_home_folder_of_root_is_nobodys(trees):  # noqa: F811
+def test_the_home_folder_of_root_is_nobodys(trees):
     """An official script of language models prints where it puts its data: 40 published results have the line."""
     line = "[nltk_data] Downloading package punkt_tab to {}/nltk_data...\n"
     with trees.changed("open", edit(f"{O_ACC}/accuracy.txt", r"\A", line.format("/root"))) as root:

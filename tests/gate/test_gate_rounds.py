@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from gate_support import refusing_rules, trees, verdict  # noqa: F401
+from gate_support import refusing_rules, verdict
 from helpers import with_python_path
 from tree_builder import SUBMITTER, SYSTEM, build
 
@@ -206,7 +206,7 @@ def test_test06_is_judged_by_its_three_lines(tmp_path):
     assert "TEST-004" in refusing_rules(found) and "TEST-006" not in refusing_rules(found)
 
 
-def test_a_setting_logged_twice_in_an_accuracy_run_is_found(trees):  # noqa: F811
+def test_a_setting_logged_twice_in_an_accuracy_run_is_found(trees):
     name = f"open/{SUBMITTER}/results/{SYSTEM}/tiny-net/Offline/accuracy/mlperf_log_detail.txt"
     line = ':::MLLOG {"key": "effective_scenario", "value": "Server", "metadata": {"is_error": false}}\n'
     with trees.changed("open") as root:
@@ -216,7 +216,7 @@ def test_a_setting_logged_twice_in_an_accuracy_run_is_found(trees):  # noqa: F81
         assert refusing_rules(verdict(root)) == {"ACC-016"}
 
 
-def test_a_rule_that_fails_is_a_finding_that_refuses(trees, monkeypatch):  # noqa: F811
+def test_a_rule_that_fails_is_a_finding_that_refuses(trees, monkeypatch):
     from crowdperf.gate.rulebook import RULES
 
     def broken(view):

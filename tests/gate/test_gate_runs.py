@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from changes import C_ACC, C_MODEL, CLOSED, DETAIL, JSON_LOG, O_MODEL, OPEN, T01, T04, edit, replace, value
-from gate_support import refusing_rules, trees, verdict  # noqa: F401
+from gate_support import refusing_rules, verdict
 from mutations_of_runs import T01_LOG, copy_run, counts
 from tree_builder import build, logs
 
@@ -70,7 +70,7 @@ def test_weights_are_changed_where_a_clause_says_so_and_does_not_deny_it(text: s
     assert says_changed(text) == is_changed
 
 
-def test_the_register_reads_what_tells_a_run_from_others(trees):  # noqa: F811
+def test_the_register_reads_what_tells_a_run_from_others(trees):
     register = RunRegister(read_listing(trees.folder / "open"), None)
     assert len(register.runs) == 6
     (accuracy,) = register.runs_with("path", f"{O_MODEL}/Offline/accuracy/{DETAIL}")
@@ -79,7 +79,7 @@ def test_the_register_reads_what_tells_a_run_from_others(trees):  # noqa: F811
     assert RunRegister(read_listing(trees.folder / "open"), "Other").runs == ()
 
 
-def test_a_message_whose_key_is_written_with_escapes_is_read_too(trees):  # noqa: F811
+def test_a_message_whose_key_is_written_with_escapes_is_read_too(trees):
     log = f"{O_MODEL}/Offline/performance/run_1/{DETAIL}"
     change = edit(log, r'"key": "sut_name", "value": "PyFastSUT"', r'"key": "sut\u005fname", "value": "Other"')
     with trees.changed("open", change) as root:
@@ -92,7 +92,7 @@ def with_two_levels(root: Path) -> None:
         shutil.copytree(root / C_MODEL, root / C_MODEL.replace("resnet50", name))
 
 
-def test_one_run_may_be_the_result_of_two_levels_of_accuracy(trees):  # noqa: F811
+def test_one_run_may_be_the_result_of_two_levels_of_accuracy(trees):
     def change(root: Path) -> None:
         with_two_levels(root)
         shutil.rmtree(root / C_MODEL)
@@ -101,12 +101,12 @@ def test_one_run_may_be_the_result_of_two_levels_of_accuracy(trees):  # noqa: F8
         assert not refusing_rules(verdict(root)) & OURS
 
 
-def test_one_run_is_not_the_result_of_two_tasks(trees):  # noqa: F811
+def test_one_run_is_not_the_result_of_two_tasks(trees):
     with trees.changed("closed", with_two_levels) as root:
         assert {"IDENT-001", "IDENT-007"} <= refusing_rules(verdict(root))
 
 
-def test_a_closed_result_may_be_an_open_one_too(trees):  # noqa: F811
+def test_a_closed_result_may_be_an_open_one_too(trees):
     with trees.changed("closed") as root:
         shutil.copytree(root / CLOSED, root / OPEN)
         assert not refusing_rules(verdict(root)) & OURS
@@ -117,13 +117,13 @@ def infer(source: str, target: str, root: Path) -> None:
     shutil.copytree(root / f"{O_MODEL}/{source}", root / f"{O_MODEL}/{target}")
 
 
-def test_an_inferred_scenario_has_the_runs_of_another_where_that_is_asked_for(trees):  # noqa: F811
+def test_an_inferred_scenario_has_the_runs_of_another_where_that_is_asked_for(trees):
     with trees.changed("open", lambda root: infer("SingleStream", "Offline", root)) as root:
         assert not refusing_rules(verdict(root, infer_scenarios=True)) & OURS
         assert {"RUN-015", "ACC-014"} <= refusing_rules(verdict(root))
 
 
-def test_server_and_interactive_are_two_runs(trees):  # noqa: F811
+def test_server_and_interactive_are_two_runs(trees):
     def change(root: Path) -> None:
         shutil.copytree(root / f"{C_MODEL}/Server", root / f"{C_MODEL}/Interactive")
 
@@ -131,14 +131,14 @@ def test_server_and_interactive_are_two_runs(trees):  # noqa: F811
         assert "IDENT-001" in refusing_rules(verdict(root))
 
 
-def test_accuracy_runs_of_two_scenarios_may_have_the_same_responses(trees):  # noqa: F811
+def test_accuracy_runs_of_two_scenarios_may_have_the_same_responses(trees):
     """A model without chance, answering one by one in both: so do the two runs of the good trees."""
     names = [f"accuracy/{scenario}/{JSON_LOG}" for scenario in ("SingleStream", "Server")]
     assert logs()[names[0]] == logs()[names[1]]
     assert verdict(trees.folder / "closed").is_accepted
 
 
-def test_two_versions_of_loadgen_in_one_result_are_a_warning(trees):  # noqa: F811
+def test_two_versions_of_loadgen_in_one_result_are_a_warning(trees):
     def change(root: Path) -> None:
         log = f"{O_MODEL}/Offline/accuracy/{DETAIL}"
         value(log, "loadgen_version", "6.9.16 @ 0123456789")(root)
@@ -153,7 +153,7 @@ def test_two_versions_of_loadgen_in_one_result_are_a_warning(trees):  # noqa: F8
     assert "6.9.16 @ 0123456789" in found.findings[0].found
 
 
-def test_seeds_of_zero_are_those_of_an_accuracy_run_without_configuration(trees):  # noqa: F811
+def test_seeds_of_zero_are_those_of_an_accuracy_run_without_configuration(trees):
     def change(root: Path) -> None:
         for name in ("qsl", "sample_index", "schedule"):
             for kind in ("requested", "effective"):
@@ -181,17 +181,12 @@ def with_whole_logs(root: Path, backup: Path, sampled_data: str) -> None:
 
 
 @pytest.mark.parametrize(("data", "is_refused"), [("00006144", False), ("0000FA43", True)])
-def test_whole_logs_of_the_backup_are_compared_to_the_last_response(
-    trees,  # noqa: F811
-    tmp_path,
-    data: str,
-    is_refused: bool,
-):
+def test_whole_logs_of_the_backup_are_compared_to_the_last_response(trees, tmp_path, data: str, is_refused: bool):
     with trees.changed("closed", lambda root: with_whole_logs(root, tmp_path, data)) as root:
         assert ("TEST-012" in refusing_rules(verdict(root, backup_folder=tmp_path))) is is_refused
 
 
-def test_a_finding_prints_the_values_that_contradict(trees):  # noqa: F811
+def test_a_finding_prints_the_values_that_contradict(trees):
     change = value(f"{T04}/performance/run_1/{DETAIL}", "result_samples_per_second", 81.07)
     with trees.changed("closed", change) as root:
         found = {one.rule: one for one in verdict(root).findings}
@@ -267,14 +262,14 @@ def test_counts_and_verdicts_are_read_from_their_lines():
     assert missing_lines("TEST06", lines) == ("Sample length check pass: True",)
 
 
-def test_every_run_of_a_copied_folder_is_named(trees):  # noqa: F811
+def test_every_run_of_a_copied_folder_is_named(trees):
     with trees.changed("closed", copy_run(f"{T01}/performance/run_1", f"{T04}/performance/run_1")) as root:
         found = [one for one in verdict(root).findings if one.rule == "IDENT-001"]
     assert {one.path for one in found} == {T01_LOG, f"{T04}/performance/run_1/{DETAIL}"}
     assert all(one.fix.startswith("cm run script --tags=run,mlperf,compliance") for one in found)
 
 
-def test_each_detail_log_is_parsed_once(trees, monkeypatch: pytest.MonkeyPatch):  # noqa: F811
+def test_each_detail_log_is_parsed_once(trees, monkeypatch: pytest.MonkeyPatch):
     parsed = []
 
     def parse(source: TextFile) -> LogView:

@@ -9,7 +9,6 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from gate_support import trees  # noqa: F401 - a fixture
 
 import crowdperf
 
@@ -47,7 +46,7 @@ def test_the_extra_web_is_what_the_recipe_installs() -> None:
 
 
 @pytest.mark.full
-def test_pip_builds_it_from_src_and_its_commands_run(trees, tmp_path):  # noqa: F811
+def test_pip_builds_it_from_src_and_its_commands_run(trees, tmp_path):
     source, target = tmp_path / "source", tmp_path / "target"
     shutil.copytree(SOURCE, source / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE", "cmr.yaml"):
