@@ -27,6 +27,7 @@ def _row(item: HelpInput) -> str:
         item.description.rstrip("."),
         f"Only with --{' or --'.join(item.only_with)}" if item.only_with else "",
         f"Together with --{' and --'.join(item.together_with)}" if item.together_with else "",
+        "May be empty" if item.may_be_empty else "",
         f"Also {', '.join(f'`--{alias}`' for alias in item.aliases)}" if item.aliases else "",
         f"Only with _{item.variation}" if item.variation else "",
     ]

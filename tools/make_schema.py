@@ -200,6 +200,10 @@ def make_schema() -> Schema:
                 "only_with": {**_ref("texts"), "description": "inputs, NAME or NAME=VALUE, one of which is required"},
                 "together_with": {**_ref("texts"), "description": "inputs that are given with it or not at all"},
                 "aliases": {**_ref("texts"), "description": "other names under which the input may be given"},
+                "may_be_empty": {
+                    **_ref("flag"),
+                    "description": "of a text: an empty value is allowed, and counts as not given",
+                },
                 "boolean": {**_ref("flag"), "description": "as the type yes_no, in recipes of CM's successor"},
                 "is_path": {**_ref("flag"), "description": "as the type path, in recipes of CM's successor"},
             },

@@ -50,9 +50,8 @@ def output_of(given: Path | None) -> Path:
     if output.is_dir():
         raise BundleError(f"--output={output} is a folder\nhint: --output={output / f'crowdperf-bundle{SUFFIX}'}")
     if given is None and output.exists():
-        raise BundleError(
-            f"{output} exists, and --output is not given\nhint: add --output=NAME{SUFFIX}, which is replaced if it exists"
-        )
+        hint = f"hint: add --output=NAME{SUFFIX}, which is replaced if it exists"
+        raise BundleError(f"{output} exists, and --output is not given\n{hint}")
     return output
 
 

@@ -39,16 +39,18 @@ class RunFailed(Exception):
         super().__init__(f"{what} failed: {failed}")
         self.what, self.code, self.reason = what, failed.answer["return"], failed.answer.get("error")
 
-    def answer(self, folder: Path, way_on: str) -> dict[str, Any]:
-        """CM's answer for the call, which made runs in `folder` and is resumed by the command `way_on`.
+    def answer(self, folder: Path, way_on: str, *, is_first: bool) -> dict[str, Any]:
+        """CM's answer for the call, which made runs in `folder` (none if it `is_first`) and is resumed by the command
+        `way_on`.
 
         The engine's own error goes on as it is, so that the user sees the recipe that failed and its last words; what
         this call knows is added to it.
         """
         origin = getattr(self.reason, "origin", None)
+        finished = [] if is_first else [f"finished runs are in {folder}"]
         if origin is None:
-            return {"return": self.code, "error": f"{self}\nfinished runs are in {folder}\nhint: {way_on}"}
-        origin.notes = (*origin.notes, f"in: {self.what}", f"finished runs are in {folder}")
+            return {"return": self.code, "error": "\n".join([str(self), *finished, f"hint: {way_on}"])}
+        origin.notes = (*origin.notes, f"in: {self.what}", *finished)
         origin.resume = way_on
         return {"return": self.code, "error": self.reason}
 

@@ -107,7 +107,7 @@ def make_runs(call: Call, file: SessionFile, *, is_new: bool) -> dict[str, Any]:
                 runs[run_name(spec)] = work.run_again(runs[run_name(spec)], rate)
         except session.RunFailed as error:
             file.note(spec, Progress.FAILED, str(error).splitlines()[0])
-            return error.answer(call.paths.folder, way_on)
+            return error.answer(call.paths.folder, way_on, is_first=not runs)
         record.write(access, runs[run_name(spec)], folder, begun, passed_on)
         file.note(spec, Progress.FINISHED)
         took.append(remaining.Took(spec, _seconds(runs[run_name(spec)], time.monotonic() - begun.started_s, number)))

@@ -641,6 +641,9 @@ INPUT: dict[str, Case] = {
         input_description={"weight": "how heavy"},
     ),
     "aliases": Case({"env": "CM_X", "aliases": ["extent"]}, {"CM_X": "a"}, inputs={"extent": "a"}),
+    "may_be_empty": Case(
+        {"type": "text", "may_be_empty": True}, False, told("--size has no value"), around=SIZED, inputs={"size": ""}
+    ),
     "env": Case({"env": "CM_X"}, {"CM_X": "a"}, inputs={"size": "a"}),
     "choices": wrong_size(
         {"choices": ["small", "big"]}, "huge", "--size=huge is not one of its values (allowed: small, big)"

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from helpers import Finished, TemporaryHome, finish, is_alive, wait_until
 from recipe_engine.disk.locks import is_locked
-from recipe_engine.rules.errors import HookFailed, Interrupted, RecipeError, ScriptFailed
+from recipe_engine.provenance.lockfile import LockMismatch
+from recipe_engine.rules.errors import HookFailed, Interrupted, RecipeError, RequestError, ScriptFailed
 from recipe_engine.running.failure import script_failure
 from recipe_engine.running.process import Ended, MemoryFacts
 
@@ -103,6 +104,13 @@ def test_the_whole_text_has_every_part_in_order() -> None:
     )
     assert error.last_words == "so"
     assert RecipeError("a\nb ").last_words == "b"
+
+
+@pytest.mark.parametrize("kind", [RequestError, LockMismatch])
+def test_a_request_that_never_succeeds_is_not_resumed(kind: type[RecipeError]) -> None:
+    error = kind("x is not one of its values", hint="give y")
+    error.rerun, error.run_id, error.resume = "cm run script --tags=get,b", "2026-ab", "cm run script --resume=all"
+    assert error.describe().splitlines()[-2:] == ["  hint: give y", "  again: cm run script --tags=get,b"]
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,6 @@ def test_each_type_that_the_schema_knows_is_read() -> None:
         ({"type": "duration", "minimum": 0}, "0", 0.0),
         ({"type": "url"}, "https://user@host:8443/v1?x#y", "https://user@host:8443/v1?x#y"),
         ({"type": "url"}, "http://[::1]:80", "http://[::1]:80"),
-        ({"type": "whole"}, "", None),
         ({"type": "whole", "default": 4}, None, 4),
         ({}, "whatever", "whatever"),
     ],
@@ -110,6 +109,22 @@ def test_all_problems_are_told_at_once_and_a_value_that_a_plan_does_not_know_is_
     assert values["k"] is None
 
 
+@pytest.mark.parametrize("kind", [*INPUT_TYPES, "list of text", "list of whole"])
+@pytest.mark.parametrize("value", ["", " "])
+def test_an_empty_value_is_refused_whatever_the_type(kind: str, value: str) -> None:
+    described = {"n": {"type": kind, "choices": ["a"], "env": "CM_N", "default": "1"}}
+    (line,) = values_of(described, inputs={"n": value}).problems()
+    assert line.startswith("--n has no value; allowed: ")
+    assert ("that is not empty" in line) is kind.endswith("text")
+    assert values_of(described, env={"CM_N": value}).problems() == [], "a recipe that sets no key for it"
+
+
+@pytest.mark.parametrize("kind", ["text", "list of text"])
+def test_an_empty_text_counts_as_not_given_where_it_may_be_empty(kind: str) -> None:
+    values = values_of({"n": {"type": kind, "may_be_empty": True}}, inputs={"n": ""})
+    assert (values.problems(), values["n"], values.is_given("n")) == ([], None, False)
+
+
 TIED = {
     "batching": {"type": "choice", "choices": ["client", "server"], "default": "client"},
     "delay_us": {"type": "whole", "only_with": "batching=server"},
@@ -139,6 +154,7 @@ def test_inputs_that_belong_together_are_given_together(inputs: dict[str, Any], 
         ({"type": "choice"}, "choices: missing"),
         ({"type": "whole", "only_with": "m=1"}, "has the unknown input 'm'"),
         ({"type": "whole", "minimum": "one"}, "minimum: expected a number"),
+        ({"type": "path", "may_be_empty": True}, "may_be_empty: the type is path; allowed: text, list of text"),
     ],
 )
 def test_a_description_that_cannot_be_is_refused(described: dict[str, Any], words: str) -> None:

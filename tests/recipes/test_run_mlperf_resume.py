@@ -400,6 +400,13 @@ def test_the_error_of_the_recipe_that_failed_goes_on_with_what_the_call_knows(ca
     assert text.count("hint:") == 1
 
 
+def test_before_a_run_has_finished_no_finished_runs_are_named(call) -> None:
+    origin = ScriptFailed("app: run.sh failed with exit code 3", hint="look", trace=("run", "app"))
+    call(WritingCM(_offline={"return": 2, "error": ErrorText.of(origin)}))
+    assert "  in: the run digits Offline performance\n" in origin.describe()
+    assert "finished runs are in" not in origin.describe()
+
+
 def test_no_secret_of_the_call_is_in_the_session_file(tmp_path: Path) -> None:
     passed_on = recipe.without_secret_flags({"env": {"CM_API_KEY": "hunter2", "CM_A": "1"}})
     settings = basis.settings_record(config(), passed_on)

@@ -44,6 +44,7 @@ class HelpInput(NamedTuple):
     only_with: tuple[str, ...] = ()
     together_with: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
+    may_be_empty: bool = False
 
     @property
     def text(self) -> str:
@@ -55,6 +56,7 @@ class HelpInput(NamedTuple):
             (self.allowed, self.allowed),
             (self.only_with, f"only with --{' or --'.join(self.only_with)}"),
             (self.together_with, f"together with --{' and --'.join(self.together_with)}"),
+            (self.may_be_empty, "may be empty"),
             (self.aliases, f"also --{', --'.join(self.aliases)}"),
             (self.env_key, f"sets {self.env_key}"),
             (self.variation, f"only with _{self.variation}"),
@@ -78,6 +80,7 @@ def inputs_of(recipe: Recipe) -> list[HelpInput]:
             only_with=described.only_with,
             together_with=described.together_with,
             aliases=described.aliases,
+            may_be_empty=described.may_be_empty,
         )
     for name, key in mapped.items():
         found.setdefault(name, HelpInput(name, env_key=str(key)))

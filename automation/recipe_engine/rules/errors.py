@@ -25,6 +25,8 @@ class RecipeError(Exception):
     """
 
     code = 1
+    may_be_resumed = True
+    """Whether the same request can succeed later, so that a resume is offered."""
 
     def __init__(self, message: str, *, hint: str = "", trace: Sequence[str] = (), log_path: str = "") -> None:
         message = hidden_text(message)
@@ -59,6 +61,7 @@ class RecipeError(Exception):
         """
         again, left_out = (self.given, self.given_left_out) if self.given else (self.rerun, self.left_out)
         resume = self.resume or (f"cm resume script {self.run_id}" if self.run_id else "")
+        resume = resume if self.may_be_resumed else ""
         if not self.shows_step:
             resume = "" if self.hint.startswith("cm ") else resume
             again = "" if resume or self.hint.startswith("cm ") else again
@@ -117,6 +120,8 @@ class ErrorText(str):
 
 class RequestError(RecipeError):
     """A wrong request: a flag, an input or a value that cannot be used."""
+
+    may_be_resumed = False
 
 
 class MetaError(RecipeError):

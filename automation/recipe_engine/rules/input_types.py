@@ -135,8 +135,7 @@ KINDS: Mapping[str, Kind] = {
 
 
 NUMBERS = ("whole", "number")
-PLACES = ("path", "url")
-NEED_VALUES = (*PLACES, "text", "sha256")
+NEED_VALUES = ("path", "url", "text", "sha256")
 """Types of which the word `True`, which the command line makes of an input without a value, is no value."""
 
 
@@ -236,7 +235,8 @@ class Values(Mapping[str, Any]):
         """What is wrong with one value by itself; None where nothing is."""
         described, text = self._described[name], self.text(name)
         if self._lacks_value(name):
-            return WrongValue(name, "", f"--{name} has no value; allowed: {allowed_text(described)}")
+            not_empty = " that is not empty" if item_kind(described) == "text" else ""
+            return WrongValue(name, "", f"--{name} has no value; allowed: {allowed_text(described)}{not_empty}")
         if not text or has_symbol(text) or "<<<" in text or converted(described, text) is not None:
             return None
         called = self.called(name)
@@ -253,9 +253,12 @@ class Values(Mapping[str, Any]):
         return WrongValue(name, near, words)
 
     def _lacks_value(self, name: str) -> bool:
-        """Whether a call has an input without its value: `--name`, or for a path or URL `--name=`."""
-        value, kind = self._inputs.get(name), self._described[name].kind.removeprefix(LIST_OF)
-        return (value is True and kind in NEED_VALUES) or (value == "" and kind in PLACES)
+        """Whether a call has an input without its value: `--name`, or `--name=` (a shell's `--name=$UNSET`)."""
+        value, described = self._inputs.get(name), self._described[name]
+        if value is True:
+            return described.kind.removeprefix(LIST_OF) in NEED_VALUES or converted(described, str(value)) is None
+        is_empty = isinstance(value, str) and not value.strip()
+        return is_empty and bool(described.kind) and not described.may_be_empty
 
     def problems(self) -> list[str]:
         """A line for each value that is not allowed, on its own or together with other inputs."""

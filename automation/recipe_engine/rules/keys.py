@@ -188,7 +188,7 @@ LIVE_KEYS: Mapping[str, Collection[str]] = {
     "extra_cache_tags_from_env": ["env", "prefix"],
     "input_description": [
         *("type", "env", "desc", "default", "env_default", "unit", "minimum", "maximum", "above", "choices", "refused"),
-        *("only_with", "together_with", "aliases", "boolean", "is_path"),
+        *("only_with", "together_with", "aliases", "may_be_empty", "boolean", "is_path"),
     ],
     "tests": ["run_inputs"],
     "tests.run_inputs": ["id", "env", "docker", "test-all-variations", "variations_list"],

@@ -279,7 +279,7 @@ class InputDescription(Frozen):
     ``refused``: values that people may expect among the choices, with what to do instead. ``env_key`` gets the value.
     ``minimum``, ``maximum`` and ``above`` bound a number and are empty for none. ``only_with``: inputs, ``NAME`` or
     ``NAME=VALUE``, of which one must hold; ``together_with``: inputs that are given with it or not at all. ``aliases``:
-    other names under which it may be given.
+    other names under which it may be given. ``may_be_empty``: an empty value is allowed, and counts as not given.
     """
 
     description: str = ""
@@ -295,6 +295,7 @@ class InputDescription(Frozen):
     only_with: tuple[str, ...] = ()
     together_with: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
+    may_be_empty: bool = False
 
     @property
     def is_path(self) -> bool:

@@ -245,6 +245,8 @@ def _input(block: Reader) -> InputDescription:
     for bound in ("minimum", "maximum", "above"):
         if fields.get(bound) and not re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", fields[bound]):
             raise MetaError(f"{block.at(bound)}: expected a number, found {fields[bound]!r}")
+    if fields.get("may_be_empty") and kind != "text":
+        raise MetaError(f"{block.at('may_be_empty')}: the type is {kind or 'missing'}; allowed: text, {LIST_OF}text")
     return InputDescription(**fields)
 
 
@@ -323,6 +325,7 @@ _INPUT: Plan = {
     "only_with": ("only_with", "texts"),
     "together_with": ("together_with", "texts"),
     "aliases": ("aliases", "texts"),
+    "may_be_empty": ("may_be_empty", "flag"),
 }
 
 

@@ -25,9 +25,10 @@ class RecipeFailed(Exception):
 def run_recipe(access: Access, inputs: Mapping[str, Any], action: str = "run") -> dict[str, Any]:
     """Run a recipe, without questions unless `inputs` allow them, and return CM's answer. Raises RecipeFailed.
 
-    action: another one of CM's for the recipe, such as plan.
+    action: another one of CM's for the recipe, such as plan. An empty text in `inputs` counts as not given.
     """
-    answer = access({"quiet": True, **inputs, "action": action, "automation": SCRIPT_AUTOMATION})
+    given = {name: value for name, value in inputs.items() if value != ""}
+    answer = access({"quiet": True, **given, "action": action, "automation": SCRIPT_AUTOMATION})
     if answer["return"] > 0:
         raise RecipeFailed(answer)
     return answer
