@@ -131,6 +131,20 @@ def test_a_file_of_another_network_is_refused_with_the_names_it_has(folder):
         backend.open_backend(backend_request("image", folder / "toy-text.onnx"))
 
 
+def test_on_gpus_an_instance_keeps_its_call_and_sessions_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+
+    def call(session, network, device):
+        made.append((session, device))
+        return lambda inputs: device
+
+    monkeypatch.setattr(backend, "_gpu_call", call)
+    opened = backend.OnnxRuntimeBackend(["first", "second"], NetworkSpec(name="n", inputs=(), outputs=()), (0, 3))
+    calls = [opened.instance(number) for number in range(3)]
+    assert [opened.instance(number) for number in range(3)] == calls
+    assert made == [("first", ("cuda", 0)), ("second", ("cuda", 3)), ("first", ("cuda", 0))]
+
+
 @pytest.mark.skipif("CUDAExecutionProvider" in onnxruntime.get_available_providers(), reason="this build has CUDA")
 def test_cuda_is_refused_where_the_build_has_none(folder):
     path = folder / "toy-image.onnx"

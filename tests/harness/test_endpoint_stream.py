@@ -406,9 +406,9 @@ def test_the_pause_is_the_servers_and_bounded_on_both_sides(
 
 
 def test_settings_have_origins_and_limits() -> None:
-    default = resolve_client(TextRequest())
+    default = resolve_client(TextRequest(), False)
     assert default.record()["max_in_flight"] == {"value": default.max_in_flight, "origin": "default"}
-    given = resolve_client(TextRequest(max_in_flight=3, timeout_s=5.0))
+    given = resolve_client(TextRequest(max_in_flight=3, timeout_s=5.0), False)
     assert given.record() == {
         "max_in_flight": {"value": 3, "origin": "user"},
         "client_processes": {"value": 1, "origin": "default"},
@@ -416,9 +416,9 @@ def test_settings_have_origins_and_limits() -> None:
         "stall_s": {"value": 5.0, "origin": "timeout_s"},
     }
     with pytest.raises(ConfigError, match="the server has its own memory"):
-        resolve_client(TextRequest(kv_cache_bytes=1))
+        resolve_client(TextRequest(kv_cache_bytes=1), False)
     with pytest.raises(HarnessError, match="open connections"):
-        resolve_client(TextRequest(max_in_flight=1 << 29))
+        resolve_client(TextRequest(max_in_flight=1 << 29), False)
 
 
 @pytest.mark.parametrize(

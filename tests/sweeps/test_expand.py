@@ -231,3 +231,9 @@ WIDE = "".join(f'  b{n}: "{{a0}}"\n' for n in range(1, 3000))
 )
 def test_what_multiplies_is_refused_at_once(text: str, told: str) -> None:
     assert told in refused(text)
+
+
+def test_points_that_are_left_out_do_not_count_against_the_most() -> None:
+    text = HEAD + "sweep: {batch_size: [1, 2, 3, 4]}\nexclude: [{batch_size: 1}, {batch_size: 2}]\nn_repeats: 2\n"
+    assert len(expanded(text, max_points=4).points) == 4
+    assert "makes 4 points, but at most 3 are allowed" in refused(text, max_points=3)

@@ -125,6 +125,16 @@ def test_a_call_that_does_not_wait_says_that_points_are_under_way(tmp_path: Path
     assert exit_code(states, "a") == 3
 
 
+def test_each_point_that_is_over_is_said_once(tmp_path: Path) -> None:
+    executor, said = ToldExecutor({name: [State.DONE] for name in "abcd"}), list[str]()
+    sweep = Sweep(SweepFolder(tmp_path), executor, Conduct(), lambda _: None, said.append)
+    executor.now.update(a=State.RUNNING, b=State.SUBMITTED, c=State.FAILED)
+    sweep._changed()
+    executor.now["a"] = State.DONE
+    sweep._changed()
+    assert said == ["  c: failed (1 of 4 are over)", "  a: done (2 of 4 are over)"]
+
+
 def test_what_is_there_is_collected_when_the_user_stops_the_call(tmp_path: Path) -> None:
     executor = ToldExecutor({"a": [State.DONE]})
     executor.is_interrupted = True

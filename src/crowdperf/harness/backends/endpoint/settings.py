@@ -97,7 +97,7 @@ def processes(given: int | None, max_in_flight: int, cores: int, is_one_at_a_tim
     return given, "user"
 
 
-def resolve_client(text: TextRequest, is_one_at_a_time: bool = False) -> ClientSettings:
+def resolve_client(text: TextRequest, is_one_at_a_time: bool) -> ClientSettings:
     """Return the settings. is_one_at_a_time: the next request comes only after the answer. Raises ConfigError for one
     that servers do not support, HarnessError for more connections than files."""
     if text.kv_cache_bytes is not None:
