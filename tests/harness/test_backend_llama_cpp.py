@@ -106,11 +106,6 @@ def test_the_memory_bounds_the_slots(gguf_info: Path) -> None:
     ("changes", "said"),
     [
         (
-            {"device": "cuda"},
-            "device cuda, precision int4 is not supported, only cpu with weights of int4, int8, fp16, bf16, ",
-        ),
-        ({"precision": "tf32"}, "precision tf32"),
-        (
             {"sampling": Sampling(max_tokens=8, min_tokens=2)},
             "does not support a setting of the benchmark: min_tokens 2",
         ),

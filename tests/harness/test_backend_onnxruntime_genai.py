@@ -197,8 +197,6 @@ def test_a_request_that_takes_too_long_is_dropped(backend: Any, info: Path) -> N
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"device": "cuda"}, "device cuda, precision fp32 is not supported, only cpu in fp32"),
-        ({"precision": "int4"}, "precision int4"),
         (
             {"sampling": Sampling(max_tokens=8, temperature=1.0)},
             "does not support a setting of the benchmark: to draw tokens",

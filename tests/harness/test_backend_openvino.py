@@ -217,9 +217,7 @@ def test_a_blob_of_another_network_is_refused_with_the_names_it_has(facts):
         backend.open_backend(backend_request("image", facts.files["text"].path))
 
 
-def test_no_file_and_other_precisions_are_refused(facts):
-    with pytest.raises(HarnessError, match="needs a blob"):
-        backend.open_backend(backend_request("image", None))
+def test_other_precisions_are_refused(facts):
     with pytest.raises(HarnessError, match="OpenVINO does not support fp16"):
         opened(facts, "image", precision="fp16")
     with pytest.raises(HarnessError, match="runs no layer of this network in 8 bits"):

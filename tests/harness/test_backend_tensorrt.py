@@ -19,7 +19,6 @@ from crowdperf.models import quantize
 from crowdperf.models.engines import build, with_tensorrt
 from crowdperf.models.engines.task import Task, parse_sizes
 from crowdperf.models.make_model import ModelRequest
-from crowdperf.rules.backends import BACKENDS
 
 HAS_RTX = importlib.util.find_spec("tensorrt_rtx") is not None
 HAS_TENSORRT = importlib.util.find_spec("tensorrt") is not None
@@ -132,23 +131,6 @@ def test_without_a_gpu_the_backend_refuses_and_does_not_fall_back(model_info, tm
     request = backend_request("image", facts.files["image"].path, device="cuda", gpus=(1,))
     with pytest.raises(HarnessError, match=r"sees 0 GPUs; requested: 1"):
         backend.open_backend(request)
-
-
-def test_the_backend_runs_on_gpus_only_and_needs_a_file():
-    assert BACKENDS["tensorrt"].devices == ("cuda",)
-    with pytest.raises(HarnessError, match="needs an engine"):
-        backend.open_backend(backend_request_without_toy())
-
-
-def backend_request_without_toy():
-    from crowdperf.harness.base.backend import BackendRequest
-    from crowdperf.harness.base.tensors import NetworkSpec
-
-    return BackendRequest(
-        network=NetworkSpec(name="model", inputs=(), outputs=()), path=None, architecture="", config={},
-        precision="fp32", device="cuda", gpus=(), instances=1, threads=1, cores=(), is_spinning=False,
-        largest_batch=1,
-    )  # fmt: skip
 
 
 class FakeConfig:

@@ -2,14 +2,18 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from harness_support import need, request
 
 from crowdperf.harness.base.errors import ConfigError
+from crowdperf.harness.base.model_facts import ModelFacts
+from crowdperf.harness.runner.components import check_backend
 from crowdperf.harness.runner.config import KnownNames, parse_run_config
 from crowdperf.harness.runner.query_memory import expected_memory_bytes, require_memory
 from crowdperf.harness.runner.settings import Circumstances, Origin, Setting, Settings, Shape, WarmUp, resolve
+from crowdperf.rules.backends import BACKENDS
 from crowdperf.rules.benchmarks import record_of
 
 need("numpy")
@@ -199,3 +203,19 @@ def test_what_departs_from_the_rules_is_kept_for_the_label() -> None:
     place = of_resnet(target_latency=20, max_async_queries=1)
     assert decide(place, scenario="Server").departures == ("max_async_queries", "target_latency")
     assert decide(of_resnet(), scenario="Server").departures == ()
+
+
+@pytest.mark.parametrize("name", sorted(BACKENDS))
+def test_a_backend_is_asked_for_nothing_that_its_record_lacks(name: str) -> None:
+    """So no backend looks at device, precision and file again."""
+    can = BACKENDS[name]
+    asked = {
+        "backend": name, "device": can.devices[0], "precision": can.precisions[0],
+        "serving": {} if can.is_served else None, "text": {} if can.is_text else None,
+    }  # fmt: skip
+    for key, known in (("device", can.devices), ("precision", can.precisions_on(can.devices[0]))):
+        with pytest.raises(ConfigError, match=f"{key}: found 'other'; allowed: {', '.join(known)} "):
+            check_backend(SimpleNamespace(**{**asked, key: "other"}), can, ModelFacts())
+    if can.framework is not None:
+        with pytest.raises(ConfigError, match=f"a model file: backend {name} reads one"):
+            check_backend(SimpleNamespace(**asked), can, ModelFacts())

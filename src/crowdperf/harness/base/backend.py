@@ -47,6 +47,12 @@ class BackendRequest:
     folder: Path | None = None
     serving: Serving | None = None
 
+    @property
+    def file(self) -> Path:
+        """The path, for backends that read a file: the runner refuses a run of theirs without one."""
+        assert self.path is not None
+        return self.path
+
 
 def choose_tf32(precision: str) -> bool:
     """Return whether NVIDIA's libraries may multiply fp32 numbers in TensorFloat-32, which has ten bits of mantissa and

@@ -12,7 +12,6 @@ from importlib import metadata
 from pathlib import Path
 
 from crowdperf.harness.backends.endpoint.own_server import MODEL, Order, OwnServerEngine, open_own_server
-from crowdperf.harness.backends.llama_cpp.record import RECORD
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.base.model_facts import gguf_file
 from crowdperf.harness.base.supervised_server import free_ports
@@ -62,11 +61,6 @@ def slots_of(request: EngineRequest, each: int, limit_gib: int) -> Slots:
 
 def _model(request: EngineRequest) -> Path:
     """Return the GGUF file; raises HarnessError for what this engine cannot do."""
-    if request.device != "cpu" or request.precision not in RECORD.precisions:
-        found = f"device {request.device}, precision {request.precision}"
-        raise HarnessError(
-            f"llama_cpp: {found} is not supported, only cpu with weights of {', '.join(RECORD.precisions)}"
-        )
     is_least_kept = request.sampling.min_tokens <= 1 or request.sampling.is_end_ignored
     if not is_least_kept or request.sampling.stop:
         asked = f"min_tokens {request.sampling.min_tokens}, stop tokens {list(request.sampling.stop)}"

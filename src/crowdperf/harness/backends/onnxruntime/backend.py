@@ -233,9 +233,7 @@ def cuda_options(request: BackendRequest, gpu: int) -> dict[str, str]:
 def open_sessions(request: BackendRequest, choices: Sequence[Sequence[Provider]]) -> OnnxRuntimeBackend:
     """Return sessions with the first provider of each of `choices` (others serve operators it lacks); raises as
     `open_backend`."""
-    path = request.path
-    if path is None:
-        raise HarnessError("backend onnxruntime needs a model file", "give model_path or model_info_path")
+    path = request.file
     is_cpu = request.device == "cpu"
     if not is_cpu:
         preload_cuda()

@@ -115,9 +115,6 @@ class GenAiSteps:
 def _config(request: EngineRequest) -> tuple[Path, Mapping[str, Any]]:
     """Return the folder and the content of genai_config.json; raises HarnessError for what this engine cannot do."""
     sampling, folder = request.sampling, request.facts.folder
-    if request.device != "cpu" or request.precision != "fp32":
-        found = f"device {request.device}, precision {request.precision}"
-        raise HarnessError(f"onnxruntime_genai: {found} is not supported, only cpu in fp32")
     draws = sampling.temperature > 0 and sampling.top_k != 1
     if draws or sampling.stop or sampling.is_end_ignored:
         asked = "to draw tokens" if draws else "end tokens in addition to the model's own, or none"

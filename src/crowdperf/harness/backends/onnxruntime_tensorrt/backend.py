@@ -16,7 +16,6 @@ from pathlib import Path
 
 from crowdperf.harness.backends.onnxruntime.backend import OnnxRuntimeBackend, Provider, cuda_options, open_sessions
 from crowdperf.harness.base.backend import BackendRequest
-from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.base.tensors import NetworkSpec
 from crowdperf.harness.watch.nvml import compute_capability
 
@@ -69,10 +68,8 @@ def cache_folder(request: BackendRequest, beside: Path, gpu: int) -> Path | None
 
 def open_backend(request: BackendRequest) -> OnnxRuntimeBackend:
     """Return the open sessions; raises HarnessError when TensorRT is not what would answer."""
-    if request.path is None:
-        raise HarnessError("backend onnxruntime_tensorrt needs a model file", "give model_path or model_info_path")
     choices: list[tuple[Provider, ...]] = []
     for gpu in request.gpus or (0,):
-        own = provider_options(request, gpu, cache_folder(request, request.path.parent, gpu))
+        own = provider_options(request, gpu, cache_folder(request, request.file.parent, gpu))
         choices.append((("TensorrtExecutionProvider", own), ("CUDAExecutionProvider", cuda_options(request, gpu))))
     return open_sessions(request, choices)

@@ -145,12 +145,10 @@ def settings(request: BackendRequest, physical: int) -> dict[str, Any]:
 
 def open_backend(request: BackendRequest) -> OpenVinoBackend:
     """Return the imported network; raises HarnessError when the blob, its version or its precision is another one."""
-    if request.path is None:
-        raise HarnessError("backend openvino needs a blob", "cm run script --tags=generate,engine,_openvino")
     if request.engine:
         require_built_for_here(request.engine)
     wanted = settings(request, len(physical_cores(available_cores())))
-    imported = _import(request.path, wanted)
+    imported = _import(request.file, wanted)
     for kind, ports, specs in (
         ("input", imported.compiled.inputs, request.network.inputs),
         ("output", imported.compiled.outputs, request.network.outputs),

@@ -17,7 +17,6 @@ import numpy as np
 import torch
 from torch import nn
 
-from crowdperf.harness.backends.pytorch.record import RECORD
 from crowdperf.harness.base.backend import BackendRequest
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.base.tensors import Array, Infer, NetworkSpec, TensorSpec
@@ -166,8 +165,6 @@ def build_module(request: BackendRequest, device: torch.device | None = None) ->
 
     from crowdperf.harness.base.architecture import architecture_of
 
-    if request.path is None:
-        raise HarnessError("backend pytorch needs a file of weights", "give model_info_path")
     if not request.config:
         raise HarnessError(
             "model.json has no config to build the network with", "use the model's recipe with the variation _pytorch"
@@ -175,7 +172,7 @@ def build_module(request: BackendRequest, device: torch.device | None = None) ->
     with contextlib.nullcontext() if device is None else _without_weights():
         module = architecture_of(request.architecture).build(request.network.name, request.config).eval()
     try:
-        state = load_file(request.path, device="cpu" if device is None else str(device))
+        state = load_file(request.file, device="cpu" if device is None else str(device))
     except Exception as error:  # safetensors' own error has no public base class
         raise HarnessError(f"cannot read the weights {request.path}: {error}", "rebuild the model") from error
     try:
@@ -194,12 +191,6 @@ def build_module(request: BackendRequest, device: torch.device | None = None) ->
 
 def open_backend(request: BackendRequest) -> Any:
     """Return the opened network; raises HarnessError when device, precision or file cannot be used as asked for."""
-    known = RECORD.precisions_on(request.device)
-    if request.precision not in known:
-        raise HarnessError(
-            f"backend pytorch has no {request.precision} on {request.device}, only: {', '.join(known)}",
-            "int8 runs on backend onnxruntime: cm run script --tags=quantize,ml-model,_int8",
-        )
     if request.device == "cuda":
         from crowdperf.harness.base.torch_cuda import open_on_gpus
 

@@ -190,14 +190,13 @@ def _type_name(library: Any, engine: Any, name: str) -> str:
 
 def open_backend(request: BackendRequest) -> TensorRtBackend:
     """Return the open engines; raises HarnessError when file, library or GPU cannot be used as asked for."""
-    if request.path is None:
-        raise HarnessError("backend tensorrt needs an engine", "cm run script --tags=generate,engine")
-    is_rtx = request.path.name.endswith(SUFFIXES["tensorrt_rtx"])
+    path = request.file
+    is_rtx = path.name.endswith(SUFFIXES["tensorrt_rtx"])
     library: Any = load_library("tensorrt_rtx" if is_rtx else "tensorrt")
     try:
-        content = request.path.read_bytes()
+        content = path.read_bytes()
     except OSError as error:
-        raise HarnessError(f"cannot read {request.path}: {error.strerror}", "build the engine again") from error
+        raise HarnessError(f"cannot read {path}: {error.strerror}", "build the engine again") from error
     gpus = request.gpus or (0,)
     require_gpus(gpus)
     choose_tf32(request.precision)
@@ -208,7 +207,7 @@ def open_backend(request: BackendRequest) -> TensorRtBackend:
             engine = runtime.deserialize_cuda_engine(content)
         if engine is None:
             raise HarnessError(
-                f"{library.__name__} {library.__version__} cannot use {request.path} on GPU {gpu}",
+                f"{library.__name__} {library.__version__} cannot use {path} on GPU {gpu}",
                 "an engine runs on the kind of GPU and with the version it was built for: build it again here",
             )
         require_tensors(library, engine, request.network)

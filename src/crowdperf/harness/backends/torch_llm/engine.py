@@ -166,14 +166,11 @@ def _device(request: EngineRequest) -> torch.device:
 
 
 def open_engine(request: EngineRequest) -> TextEngine:
-    """Return the engine; raises HarnessError for another architecture, device or precision, or too little memory."""
-    folder, dtype = request.facts.folder, _TYPES.get(request.precision)
+    """Return the engine; raises HarnessError for another architecture, or too little memory."""
+    folder, dtype = request.facts.folder, _TYPES[request.precision]
     files = sorted({file.path for file in request.facts.files.values() if file.path.suffix == ".safetensors"})
-    if request.device not in ("cpu", "cuda") or dtype is None or folder is None or not files:
-        found = f"device {request.device}, precision {request.precision}, {len(files)} safetensors files"
-        raise HarnessError(
-            f"torch_llm: {found} is unsupported: it needs cpu or cuda, {' or '.join(_TYPES)} and a Hugging Face folder"
-        )
+    if folder is None or not files:
+        raise HarnessError("torch_llm needs a folder of Hugging Face with safetensors files", "use _huggingface")
     torch.set_num_threads(request.threads)
     device = _device(request)
     if request.device == "cuda":

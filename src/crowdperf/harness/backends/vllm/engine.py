@@ -16,7 +16,6 @@ from crowdperf.harness.base.supervised_server import HOST, free_ports
 from crowdperf.harness.text.engine import EngineRequest
 from crowdperf.harness.text.step_driver import cache_gib, places
 from crowdperf.logs.run_log import Json
-from crowdperf.rules.backends import BACKENDS
 
 _READY_S = 600.0
 """How long a server may take to load its packages and the model; 45 s for a small one on two cores."""
@@ -56,12 +55,6 @@ def visible_devices(gpus: Sequence[int], environment: Mapping[str, str]) -> str:
 def _require(request: EngineRequest) -> tuple[Path, Path]:
     """Return the interpreter and the model's folder; raises HarnessError where one cannot be used as asked for."""
     python, folder = request.text.server, request.facts.folder
-    known = BACKENDS["vllm"].precisions_on(request.device)
-    if request.device not in BACKENDS["vllm"].devices or request.precision not in known:
-        found = f"device {request.device}, precision {request.precision}"
-        raise HarnessError(
-            f"vllm: {found} is not supported. It runs on cpu and cuda, on {request.device} in {', '.join(known)}"
-        )
     if python is None or not python.is_file():
         variation = ",_cuda" if request.device == "cuda" else ""
         message = f"vLLM's server is not installed: {python}"
