@@ -5,7 +5,6 @@ import os
 import re
 import signal
 from pathlib import Path
-from typing import Any
 
 import pytest
 from helpers import Finished, TemporaryHome, finish, is_alive, wait_until
@@ -140,28 +139,9 @@ def test_the_result_has_the_shape_that_cm_users_know(home: TemporaryHome) -> Non
 # --- requests that cannot be answered ---
 
 
-def test_an_unknown_tag_is_named_with_the_nearest_recipes(home: TemporaryHome) -> None:
-    for alias in ("get-widget", "get-widget-extra", "build-widget", "unrelated-thing"):
-        home.recipe(alias)
-    error = plain_error(home.run_cm("get,widgit"), 1)
-    told(error, "no recipe at all has the tag 'widgit'", "close ones: widget", "nearest recipes:")
-    near = error.partition("nearest recipes:")[2].partition("hint:")[0].strip().splitlines()
-    assert len(near) == 3
-    assert near[0].strip().startswith("get-widget:")
-    assert "unrelated-thing" not in error
-
-
 def test_a_wrong_variation_ends_with_16_and_lists_the_known_ones(home: TemporaryHome) -> None:
     home.recipe("get-widget", {"variations": {"large": {}, "small": {}}})
     told(plain_error(home.run_cm("get,widget,_smal"), 16), "has no variation _smal", "close: _small", "_large, _small")
-
-
-def test_a_misspelt_input_gets_a_question_and_the_recipe_runs(home: TemporaryHome) -> None:
-    home.recipe("get-x", {"input_mapping": {"model_path": "CM_MODEL"}, "new_env_keys": ["CM_MODEL"]})
-    done = home.run_cm("get,x", "--model_pth=/m")
-    assert done.answer["return"] == 0
-    told(done.stderr, "unknown input --model_pth", "did you mean --model_path?")
-    assert "did you mean" not in home.run_cm("get,x", "--model_path=/m").stderr
 
 
 @pytest.mark.parametrize(
@@ -184,10 +164,6 @@ def test_a_flag_that_makes_no_sense_is_refused_with_the_value_and_a_way_out(
     assert not (folder / "ran").exists()
 
 
-def test_no_recipe_named_is_refused_with_an_example(home: TemporaryHome) -> None:
-    told(plain_error(home.cm("run", "script", "--out=json"), 1), "no recipe was requested", "cm run script")
-
-
 # --- failures ---
 
 
@@ -201,11 +177,6 @@ def test_a_failing_script_deep_down_is_told_with_chain_log_and_last_lines(home: 
     log = next(line.partition("log:")[2].strip() for line in error.splitlines() if line.strip().startswith("log:"))
     assert "line-1-end" in Path(log).read_text(encoding="utf-8")
     assert all("tmp" in entry["tags"] for entry in home.entries())
-
-
-def test_a_script_killed_by_sigkill_points_at_the_memory(home: TemporaryHome) -> None:
-    home.recipe("get-x", run_sh="kill -KILL $$")
-    told(plain_error(home.run_cm("get,x"), 2), "was killed by SIGKILL", "out of memory")
 
 
 NESTED = """
@@ -289,15 +260,6 @@ def test_the_error_of_a_recipe_run_through_cmind_passes_with_its_chain_once(home
     assert error.count("hint:") == 1
 
 
-@pytest.mark.parametrize("is_cached", [True, False])
-def test_recipes_that_need_each_other_are_refused_at_once_with_their_names(
-    home: TemporaryHome, is_cached: bool
-) -> None:
-    home.recipe("get-a", {"cache": is_cached, "deps": [{"tags": "get,b"}]})
-    home.recipe("get-b", {"cache": is_cached, "deps": [{"tags": "get,a"}]})
-    told(plain_error(home.run_cm("get,a"), 1), "get-a -> get-b")
-
-
 # --- signals ---
 
 
@@ -318,45 +280,6 @@ def test_an_interrupted_run_ends_its_children_and_leaves_no_finished_entry(
     assert [entry["tags"][0] for entry in home.entries()] == ["tmp"]
 
 
-# --- secrets ---
-
-
-def test_a_secret_reaches_the_script_but_no_file_no_output_and_no_answer(home: TemporaryHome) -> None:
-    secret = "ghp_" + "s3cr3t" * 5
-    home.recipe(
-        "get-x",
-        {"cache": True, "new_env_keys": ["CM_GH_TOKEN", "CM_SEEN"]},
-        customize="""
-            def preprocess(i):
-                i["env"]["CM_IN_HOOK"] = str(len(i["env"]["CM_GH_TOKEN"]))
-                return {"return": 0}
-        """,
-        run_sh="""
-            echo "token is $CM_GH_TOKEN"
-            echo "token is $CM_GH_TOKEN" >&2
-            echo "CM_SEEN=${#CM_GH_TOKEN}-$CM_IN_HOOK" > tmp-run-env.out
-        """,
-    )
-    for words, env in ((("--gh_token=" + secret,), {}), (("--new",), {"GH_TOKEN": secret})):
-        done = home.run_cm("get,x", *words, env=env)
-        assert done.code == 0, done.stderr
-        assert done.answer["new_env"]["CM_SEEN"] == f"{len(secret)}-{len(secret)}"
-        assert secret not in done.stdout + done.stderr
-        told(done.stderr, "token is ***")
-    files = [path for path in home.path.rglob("*") if path.is_file()]
-    assert any(path.name == "log.txt" for path in files)
-    assert [path for path in files if secret.encode() in path.read_bytes()] == []
-
-
-def test_a_secret_is_not_in_the_error_of_a_failing_script(home: TemporaryHome) -> None:
-    secret = "hf_" + "t0k3n" * 5
-    home.recipe("get-x", run_sh='echo "bad token $CM_HF_TOKEN"; exit 1')
-    done = home.run_cm("get,x", "--hf_token=" + secret)
-    told(plain_error(done, 2), "bad token ***")
-    assert secret not in done.stdout + done.stderr
-    assert [path for path in home.work.rglob("*") if path.is_file() and secret in path.read_text()] == []
-
-
 # --- the rest of the door ---
 
 
@@ -374,11 +297,3 @@ def test_find_script_prints_the_folders_of_what_fits(home: TemporaryHome) -> Non
     for word, found in (("get,x", [folder]), ("get,x,_v", [folder]), ("get,x,_w", [])):
         assert folders(home.cm("find", "script", f"--tags={word}")) == found, word
     assert folders(home.cm("find", "script", "get-x")) == [folder]
-
-
-def test_print_env_at_the_end_is_shown_but_not_in_the_json(home: TemporaryHome) -> None:
-    meta: dict[str, Any] = {"env": {"CM_X": "7"}, "new_env_keys": ["CM_X"], "print_env_at_the_end": {"CM_X": "The X"}}
-    home.recipe("get-x", meta)
-    done = home.run_cm("get,x")
-    assert json.loads(done.stdout)["new_env"] == {"CM_X": "7"}
-    told(done.stderr, "The X: 7")

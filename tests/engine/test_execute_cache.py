@@ -648,7 +648,7 @@ def test_a_hook_that_changes_the_folder_does_not_lead_others_astray(home: Tempor
 
 
 def test_a_token_reaches_the_scripts_and_stays_out_of_every_file(
-    home: TemporaryHome, capfd: pytest.CaptureFixture[str]
+    home: TemporaryHome, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     meta = {
         "cache": True,
@@ -661,11 +661,12 @@ def test_a_token_reaches_the_scripts_and_stays_out_of_every_file(
     run_sh = 'echo "CM_SEEN=${#CM_MY_TOKEN}-${#CM_GH_TOKEN}" > tmp-run-env.out; echo "using $CM_MY_TOKEN, $CM_GH_TOKEN"'
     home.recipe("get-x", meta, run_sh=run_sh)
     secret, other = "s3cret-0123456789", "gh-9876543210"
-    answer = home.run(
-        "get,x", token=secret, env={"CM_GH_TOKEN": other}, adr={"y": {"env": {"CM_API_KEY": secret}}}, out="json"
-    )
-    assert answer["new_env"]["CM_SEEN"] == f"{len(secret)}-{len(other)}"
-    assert answer["new_env"]["CM_Y"] == str(len(other))
+    asked = {"token": secret, "adr": {"y": {"env": {"CM_API_KEY": secret}}}, "out": "json"}
+    for flag, of_process in (({}, other), ({"gh_token": other, "new": True}, "")):
+        monkeypatch.setenv("GH_TOKEN", of_process)
+        answer = home.run("get,x", **asked, **flag)
+        assert answer["new_env"]["CM_SEEN"] == f"{len(secret)}-{len(other)}"
+        assert answer["new_env"]["CM_Y"] == str(len(other))
     shown = "".join(capfd.readouterr()) + "\n".join(home.story) + json.dumps(answer)
     texts = {"what was shown": shown}
     texts |= {str(path): path.read_text(errors="replace") for path in home.folder.rglob("*") if path.is_file()}
