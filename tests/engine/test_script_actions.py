@@ -1,5 +1,6 @@
 """cm help, version, test, doc, prepare and native-run script, without the console."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -203,6 +204,17 @@ def test_a_native_command_gets_its_env_as_data(tmp_path: Path, monkeypatch: pyte
     assert (tmp_path / "out").read_text() == "$(touch bad) 'x' tok-secret"
     assert not (tmp_path / "bad").exists()
     assert "tok-secret" not in (tmp_path / "tmp-native-run.sh").read_text()
+
+
+def test_a_native_command_gets_lists_and_lines_from_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    i = {"command": 'printf "%s" "$B $PATH" > out', "env": {"+PATH": "/opt/x"}, "script": "export B='a  b'"}
+    assert actions.native_run_action(i)["return_code"] == 0
+    assert (tmp_path / "out").read_text() == f"a  b /opt/x:{os.environ['PATH']}"
+    with pytest.raises(RequestError, match="--env needs a key"):
+        actions.native_run_action({**i, "env": "A=1"})
 
 
 def test_a_failing_native_command_tells_its_exit_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -219,7 +219,7 @@ def parse_request(i: Mapping[str, Any]) -> Request:
     query, alias = parse_query_input(i)
     _check_words(i, is_empty=not (query.all_of or alias))
     repo = str(i.get("artifact") or "").strip().rpartition(":")[0]
-    env = with_lists({**passed_on_env(), **_mapping(i, "env")})
+    env = with_lists({**passed_on_env(), **mapping_of(i, "env")})
     if token := env.pop("GH_TOKEN", None):
         env.setdefault("CM_GH_TOKEN", token)
     env.update(_flags_as_env(options, i))
@@ -230,9 +230,9 @@ def parse_request(i: Mapping[str, Any]) -> Request:
         query=query,
         alias=f"{repo}:{alias}" if repo and alias else alias,
         env=env,
-        state=_mapping(i, "state"),
-        const=_mapping(i, "const"),
-        const_state=_mapping(i, "const_state"),
+        state=mapping_of(i, "state"),
+        const=mapping_of(i, "const"),
+        const_state=mapping_of(i, "const_state"),
         trace=running_trace(),
     )
 
@@ -275,7 +275,8 @@ def _flags_as_env(options: RunOptions, i: Mapping[str, Any]) -> Env:
     return {**env, "CM_TMP_DEBUG_UID": str(i["debug_uid"])} if i.get("debug_uid") else env
 
 
-def _mapping(i: Mapping[str, Any], key: str) -> dict[str, Any]:
+def mapping_of(i: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """An input that holds values by name; raises RequestError for any other."""
     value = i.get(key)
     if value is None or value is False:
         return {}

@@ -10,6 +10,7 @@ from ..disk.files import PRIVATE_MODE, write_text
 from ..disk.repos import CHECKOUT
 from ..documents.recipe_help import readme_text, summary_of
 from ..rules.amounts import counted, whole_number
+from ..rules.env import with_lists
 from ..rules.errors import RecipeError, RequestError, ScriptFailed
 from ..rules.inputs import FLAGS
 from ..rules.model import Recipe
@@ -21,7 +22,7 @@ from ..running.context import cm_version, user_path
 from ..running.toolversion import tool_version
 from .adapter import Home, is_forced, show
 from .help import INSTEAD, names_recipes
-from .run import parse_query_input, run_action
+from .run import mapping_of, parse_query_input, run_action
 
 logger = logging.getLogger(__name__)
 
@@ -74,10 +75,11 @@ def native_run_action(i: Mapping[str, Any]) -> Answer:
     from ..running.shell import export_lines, secret_variables, writable_code
 
     command = str(i.get("command") or "").strip()
-    before = [str(line) for line in i.get("script") or ()]
+    given = i.get("script") or ()
+    before = [given] if isinstance(given, str) else list(map(str, given))
     if not command and not before:
         raise RequestError("no command", hint="cm native-run script --command='echo $A' --env.A=1")
-    env = i.get("env") or {}
+    env = with_lists(mapping_of(i, "env"))
     path = Path(str(i.get("script_name") or "tmp-native-run.sh")).absolute()
     secrets = secret_variables(env)
     first = writable_code(before or ["#!/bin/bash", ""], "CROWDPERF_FIRST_LINES", secrets)
