@@ -6,14 +6,11 @@ import time
 from pathlib import Path
 
 import pytest
-from curve_builder import typed
+from curve_builder import SCORED, typed
 
 from crowdperf.curves.client import Load, call_client, config_of
 from crowdperf.curves.request import read_request
 from crowdperf.endpoints.clientfiles import read_config
-
-SCORED = {"accuracy": "mandatory", "accuracy_dataset": "data.jsonl", "eval_method": "string_match",
-          "extractor": "identity_extractor"}  # fmt: skip
 
 
 def test_the_client_reads_what_was_asked_for(tmp_path: Path) -> None:

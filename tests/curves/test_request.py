@@ -3,14 +3,11 @@
 from pathlib import Path
 
 import pytest
-from curve_builder import SAMPLES, typed
+from curve_builder import SAMPLES, SCORED, typed
 
 from crowdperf.curves.curve import plan_text
 from crowdperf.curves.pointinputs import inputs_from
 from crowdperf.curves.request import CurveRequest, RequestError, read_request
-
-SCORED = {"accuracy": "mandatory", "accuracy_dataset": "data.jsonl", "eval_method": "string_match",
-          "extractor": "identity_extractor"}  # fmt: skip
 
 
 def request(folder: Path, **changed: str) -> CurveRequest:

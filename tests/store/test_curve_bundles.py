@@ -8,14 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from curve_tree import count_words, declaration, measured
-from report_folder import Setup
+from curve_tree import small_curve
 from shared_results import ANNA, key
 
-from crowdperf.endpoints.events import read_samples
-from crowdperf.endpoints.pointfiles import Offline
-from crowdperf.endpoints.samples import SAMPLES, csv_of
-from crowdperf.endpoints.tree import write_tree
+from crowdperf.endpoints.samples import SAMPLES
 from crowdperf.kit.path_redaction import KnownFolders
 from crowdperf.store import bundle as bundle_module
 from crowdperf.store import share
@@ -46,18 +42,7 @@ POINT_FILES = ["config.json", "point.json", "result_summary.json", "system_desc.
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a curve of two points, as run,mlperf,curve leaves it."""
     found = tmp_path_factory.mktemp("curve")
-    setups = {number: Setup(concurrency=number, samples=64, dataset_samples=32) for number in (4, 8)}
-    points = measured(found / "runs", setups)
-    declared = declaration(offline=Offline.NONE, dataset_samples=32)
-    started = [dataclasses.replace(one, started_utc="2026-11-23T12:13:14+00:00") for one in points]
-    write_tree(found / "tree", declared, started)
-    rows = [{"id": f"r{number}-x", "name": f"r{number}", "concurrency": number} for number in setups]
-    (found / "curve.json").write_text(json.dumps({"points": rows}))
-    for number in setups:
-        results = found / "points" / f"r{number}-x" / "results"
-        results.mkdir(parents=True)
-        kept = csv_of(read_samples(found / "runs" / f"r{number}" / "events.jsonl", count_words))
-        (results / SAMPLES).write_text(kept)
+    small_curve(found, (4, 8))
     return found
 
 
@@ -191,9 +176,7 @@ def test_a_summary_scaled_as_a_whole_agrees_with_itself_without_samples(folder: 
 
 
 def test_a_model_that_the_server_calls_otherwise_is_claimed_where_the_curve_says_so(tmp_path: Path):
-    points = measured(tmp_path / "runs", {4: Setup(concurrency=4, samples=64, dataset_samples=32)})
-    declared = declaration(offline=Offline.NONE, dataset_samples=32, served_model="/models/tiny")
-    tree = write_tree(tmp_path / "tree", declared, points)
+    tree = small_curve(tmp_path, served_model="/models/tiny")
     config = tree / START / "r4" / "config.yaml"
     config.write_text(config.read_text().replace("name: gpt-oss-120b", "name: /models/tiny"))
     result = received(made(tree, with_events=False))
@@ -205,9 +188,7 @@ def test_a_model_that_the_server_calls_otherwise_is_claimed_where_the_curve_says
 
 
 def test_an_echo_is_synthetic_whatever_its_sender_says(tmp_path: Path):
-    setup = Setup(concurrency=4, samples=64, dataset_samples=32, is_echo=True)
-    points = measured(tmp_path / "runs", {4: setup})
-    tree = write_tree(tmp_path / "tree", declaration(offline=Offline.NONE, dataset_samples=32), points)
+    tree = small_curve(tmp_path, is_echo=True)
     assert is_allowed(f"{START}/r4/{SAMPLES}") and not is_allowed(f"{START}/r4/point.yaml")
     plain = make_curve_bundle(tree, key())
     assert received(plain).labels == ("unofficial", "synthetic"), "by the provenance, without samples"
@@ -221,8 +202,7 @@ def test_an_echo_is_synthetic_whatever_its_sender_says(tmp_path: Path):
 
     def with_samples(contents: dict[str, bytes]) -> None:
         without_provenance(contents)
-        rows = csv_of(read_samples(tmp_path / "runs" / "r4" / "events.jsonl", count_words))
-        contents[f"{START}/r4/{SAMPLES}"] = rows.encode()
+        contents[f"{START}/r4/{SAMPLES}"] = next((tmp_path / "points").rglob(SAMPLES)).read_bytes()
 
     assert received(forged(plain, without_provenance)).labels == ("unofficial",)
     assert received(forged(plain, with_samples)).labels == ("unofficial", "synthetic")
@@ -247,8 +227,7 @@ def test_a_curve_is_shown_before_it_goes(
     """Through the program of share,mlperf,result: what would leave, and why a curve of another model does not."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.chdir(tmp_path)
-    points = measured(tmp_path / "runs", {4: Setup(concurrency=4, samples=64, dataset_samples=32)})
-    tree = write_tree(tmp_path / "tree", declaration(offline=Offline.NONE, dataset_samples=32), points)
+    tree = small_curve(tmp_path)
     assert share.main([f"--result={tree}", "--dry_run"]) == 0
     told = capsys.readouterr().out
     assert "Not sent: prompts, answers, events (--with_events adds" in told

@@ -1,17 +1,17 @@
 """What is exported and imported into an empty database gives the same rows: results, states, keys and actions."""
 
-import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from made_results import RESULT, SIGNER, SOURCE, all_rows, made
 from made_summary import csv_of, rows
-from shared_results import bundle_of, result_folder
+from shared_results import bundle_of, change_json, result_folder
 
 from crowdperf.store.exports import EXPORT, NotEmpty, write_export
 from crowdperf.store.imports import NothingToImport, import_loaded, load
 from crowdperf.store.keys import key_id_of
-from crowdperf.store.model import Signer
+from crowdperf.store.model import NewResult, Signer
 from crowdperf.store.result_json import WrongObject
 from crowdperf.store.store import Store
 
@@ -33,6 +33,15 @@ def filled(path: Path) -> None:
         table = path.with_suffix(".csv")
         table.write_text(csv_of(rows()), encoding="utf-8")
         import_loaded(store, load(table))
+
+
+def exported(folder: Path, *results: NewResult, signer: Signer | None = None) -> Path:
+    """The export of a database with these results."""
+    with Store.open(folder / "a.db") as store:
+        for new in results:
+            store.add(new, SOURCE, signer)
+        write_export(store, folder / "out")
+    return folder / "out"
 
 
 def test_an_export_gives_the_same_rows_in_an_empty_database(tmp_path: Path) -> None:
@@ -91,15 +100,10 @@ def test_a_folder_with_something_else_is_not_written_to(tmp_path: Path) -> None:
     ],
 )
 def test_an_export_that_is_none_is_refused_whole(tmp_path: Path, change, words: str) -> None:
-    with Store.open(tmp_path / "a.db") as store:
-        store.add(RESULT, SOURCE, SIGNER)
-        write_export(store, tmp_path / "out")
-    path = tmp_path / "out" / EXPORT
-    found = json.loads(path.read_text())
-    change(found)
-    path.write_text(json.dumps(found))
+    out = exported(tmp_path, RESULT, signer=SIGNER)
+    change_json(out / EXPORT, change)
     with pytest.raises(WrongObject, match=words):
-        load(tmp_path / "out")
+        load(out)
 
 
 @pytest.mark.parametrize("text", ["", "[1]", "{", "[" * 100_000, '{"format": 1}'])
@@ -110,12 +114,10 @@ def test_a_damaged_export_is_refused(tmp_path: Path, text: str) -> None:
 
 
 def test_a_changed_file_of_an_export_is_refused(tmp_path: Path) -> None:
-    with Store.open(tmp_path / "a.db") as store:
-        store.add(RESULT, SOURCE)
-        write_export(store, tmp_path / "out")
-    next((tmp_path / "out/files").iterdir()).write_bytes(b"test")
+    out = exported(tmp_path, RESULT)
+    next((out / "files").iterdir()).write_bytes(b"test")
     with pytest.raises(WrongObject, match="has been changed"):
-        load(tmp_path / "out")
+        load(out)
 
 
 @pytest.mark.parametrize(
@@ -132,16 +134,10 @@ def test_a_changed_file_of_an_export_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_values_of_a_wrong_type_are_left_out_and_named(tmp_path: Path, change, words: str) -> None:
-    with Store.open(tmp_path / "a.db") as store:
-        store.add(RESULT, SOURCE)
-        store.add(made("2"), SOURCE)
-        write_export(store, tmp_path / "out")
-    path = tmp_path / "out" / EXPORT
-    found = json.loads(path.read_text())
-    change(found["results"][0]["result"])
-    path.write_text(json.dumps(found))
+    out = exported(tmp_path, RESULT, made("2"))
+    change_json(out / EXPORT, lambda found: change(found["results"][0]["result"]))
     with Store.open(tmp_path / "b.db") as store:
-        report = import_loaded(store, load(tmp_path / "out"))
+        report = import_loaded(store, load(out))
         assert len(report.added) == 1
         assert report.left_out[0].place == "run-1" and words in report.left_out[0].reason
 
@@ -179,15 +175,12 @@ def test_a_corrected_table_is_reported_and_the_first_kept(tmp_path: Path) -> Non
         assert store.result(report.changed[0]).result.value == 106517.0
 
 
-def _edited(folder: Path) -> None:
-    """An export in which somebody made a result faster, of NVIDIA, without labels, by a key that is known."""
-    path = folder / EXPORT
-    found = json.loads(path.read_text())
+def _edited(found: dict[str, Any]) -> None:
+    """Somebody makes the results of an export faster, without labels, by a key that is known."""
     for row in found["results"]:
         row["result"] |= {"value": 999_999.0, "labels": [], "verification": "logs consistent"}
     for row in found["signers"]:
         row["trust"] = "known"
-    path.write_text(json.dumps(found))
 
 
 def test_an_edited_export_is_not_believed(tmp_path: Path) -> None:
@@ -198,7 +191,7 @@ def test_an_edited_export_is_not_believed(tmp_path: Path) -> None:
         published = store.add(made("2", kind="published", verification="published"), SOURCE)
         before = {one: store.result(one).result for one in shared}
         write_export(store, tmp_path / "out")
-    _edited(tmp_path / "out")
+    change_json(tmp_path / "out" / EXPORT, _edited)
     with Store.open(tmp_path / "b.db") as store:
         report = import_loaded(store, load(tmp_path / "out"))
         assert {*report.added} == {*shared, unproven.id} and "summary.csv" in report.left_out[0].reason

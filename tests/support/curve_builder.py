@@ -12,6 +12,9 @@ from stub_openai import MODEL
 
 STANDIN = Path(__file__).resolve().parent / "standin_client.py"
 SAMPLES = 8
+SCORED = {"accuracy": "mandatory", "accuracy_dataset": "data.jsonl", "eval_method": "string_match",
+          "extractor": "identity_extractor"}  # fmt: skip
+"""Inputs of a curve with accuracy runs."""
 
 
 def given(folder: Path, url: str, **changed: str) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """A curve of seven made-up points, and its submission tree: what the tests change one thing of."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,8 +9,10 @@ from report_folder import Setup, write_report
 
 from crowdperf.endpoints.clientfiles import read_run
 from crowdperf.endpoints.edition import read_edition
-from crowdperf.endpoints.events import derive
+from crowdperf.endpoints.events import derive, read_samples
 from crowdperf.endpoints.pointfiles import Offline
+from crowdperf.endpoints.samples import SAMPLES as SAMPLES_FILE
+from crowdperf.endpoints.samples import csv_of
 from crowdperf.endpoints.tree import Declaration, MeasuredPoint, write_tree
 
 NUMBERS = (1, 4, 12, 32, 40, 56, 64)
@@ -87,6 +90,25 @@ def measured(folder: Path, setups: Mapping[int, Setup] | None = None) -> tuple[M
         assert run.events is not None
         points.append(MeasuredPoint(run=run, derived=derive(run.events, count_words)))
     return tuple(points)
+
+
+def small_curve(folder: Path, numbers: Sequence[int] = (4,), *, is_echo: bool = False, **changed: object) -> Path:
+    """A curve's own folder with points of 64 samples, as run,mlperf,curve leaves it; returns the submission's folder.
+
+    changed: of the declaration.
+    """
+    setups = {one: Setup(concurrency=one, samples=64, dataset_samples=32, is_echo=is_echo) for one in numbers}
+    started = "2026-11-23T12:13:14+00:00"
+    points = [replace(one, started_utc=started) for one in measured(folder / "runs", setups)]
+    declared = declaration(**{"offline": Offline.NONE, "dataset_samples": 32, **changed})
+    rows = [{"id": f"r{one}-x", "name": f"r{one}", "concurrency": one} for one in numbers]
+    (folder / "curve.json").write_text(json.dumps({"points": rows}))
+    for one in numbers:
+        results = folder / "points" / f"r{one}-x" / "results"
+        results.mkdir(parents=True)
+        kept = read_samples(folder / "runs" / f"r{one}" / "events.jsonl", count_words)
+        (results / SAMPLES_FILE).write_text(csv_of(kept))
+    return write_tree(folder / "tree", declared, points)
 
 
 def write_curve(folder: Path, **changed: object) -> Path:

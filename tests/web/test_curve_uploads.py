@@ -4,13 +4,8 @@ from pathlib import Path
 
 import pytest
 from collector_client import BEARER, collector
-from curve_tree import count_words, declaration, measured
-from report_folder import Setup
+from curve_tree import small_curve
 
-from crowdperf.endpoints.events import read_samples
-from crowdperf.endpoints.pointfiles import Offline
-from crowdperf.endpoints.samples import SAMPLES, csv_of
-from crowdperf.endpoints.tree import write_tree
 from crowdperf.store.bundle import make_curve_bundle
 from crowdperf.store.signatures import new_key
 from crowdperf.web import bundle_checks
@@ -20,12 +15,7 @@ from crowdperf.web import bundle_checks
 def curve(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a curve of one point."""
     folder = tmp_path_factory.mktemp("curve")
-    points = measured(folder / "runs", {4: Setup(concurrency=4, samples=64, dataset_samples=32)})
-    write_tree(folder / "tree", declaration(offline=Offline.NONE, dataset_samples=32), points)
-    (folder / "curve.json").write_text('{"points": [{"id": "r4-x", "concurrency": 4}]}')
-    results = folder / "points" / "r4-x" / "results"
-    results.mkdir(parents=True)
-    (results / SAMPLES).write_text(csv_of(read_samples(folder / "runs" / "r4" / "events.jsonl", count_words)))
+    small_curve(folder)
     return folder
 
 
