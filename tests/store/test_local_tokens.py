@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from crowdperf.store.local_tokens import known_token, remember_token
+from crowdperf.store.local_tokens import forget_token, known_token, remember_token
 
 
 def test_the_token_of_a_port_is_found_at_every_loopback_address_and_is_private(tmp_path: Path) -> None:
@@ -16,6 +16,9 @@ def test_the_token_of_a_port_is_found_at_every_loopback_address_and_is_private(t
         assert known_token(collector, environ) == "second"
     (path,) = (tmp_path / "crowdperf" / "collectors").iterdir()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    forget_token(8090, environ)
+    forget_token(8090, environ)
+    assert known_token("http://127.0.0.1:8090/", environ) == ""
 
 
 @pytest.mark.parametrize("collector", ["http://127.0.0.1:8091/", "http://example.org:8090/", "http://127.0.0.1/"])

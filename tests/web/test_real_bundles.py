@@ -3,6 +3,7 @@
 import gzip
 import http.client
 import json
+import os
 import signal
 import socket
 import sqlite3
@@ -20,6 +21,7 @@ from collector_client import BEARER, GZIP, TOKENS, collector
 from running_collector import Running, running
 from shared_results import bundle_of, members_of, packed, result_folder, signed_again
 
+from crowdperf.store.local_tokens import known_token
 from crowdperf.store.signatures import new_key
 from crowdperf.web import bundle_checks
 from crowdperf.web.access import tokens_of
@@ -74,12 +76,15 @@ def fetched(url: str, address: str) -> tuple[int, bytes]:
         connection.close()
 
 
-def test_a_collector_greets_answers_and_ends(tmp_path: Path) -> None:
+def test_a_collector_greets_answers_and_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     with running(tmp_path / "results.sqlite") as started:
         assert started.greeting[0].startswith("Results: http://127.0.0.1:")
+        assert known_token(started.url, os.environ) == started.tokens["upload"]
         assert any(started.tokens["upload"] in line for line in started.greeting)
         assert fetched(started.url, "/healthz") == (200, b'{"status":"ok"}')
         assert started.end(signal.SIGTERM) == 0
+        assert known_token(started.url, os.environ) == "", "another user's program may have the port next"
     with running(tmp_path / "results.sqlite") as again:
         assert not any(again.tokens["upload"] in line for line in again.greeting)
         assert again.end(signal.SIGINT) == 0

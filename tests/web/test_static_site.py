@@ -52,7 +52,14 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "file"), [("llama2-70b-99", "llama2-70b-99"), ("../../x", "x"), ("a/b c", "a_b_c"), ("é", "unnamed")]
+    ("name", "file"),
+    [
+        ("llama2-70b-99", "llama2-70b-99"),
+        ("../../x", "x"),
+        ("a/b c", "a_b_c"),
+        ("é", "unnamed"),
+        ("own model: " + "x" * 300, "own_model_" + "x" * 90),
+    ],
 )
 def test_a_benchmark_cannot_leave_the_folder(name: str, file: str) -> None:
     assert name_of_benchmark(name) == file

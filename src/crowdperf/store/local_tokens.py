@@ -28,6 +28,12 @@ def remember_token(port: int, token: str, environ: Mapping[str, str]) -> None:
         write_bytes_whole(path, token.encode("ascii"), 0o600)
 
 
+def forget_token(port: int, environ: Mapping[str, str]) -> None:
+    """Forget the token of a collector that ended: another user's program may have its port next."""
+    with contextlib.suppress(OSError):
+        _file(port, environ).unlink()
+
+
 def known_token(collector: str, environ: Mapping[str, str]) -> str:
     """The token of a collector at a loopback address that this user has started; empty where there is none."""
     parts = urlsplit(collector)

@@ -20,7 +20,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from crowdperf.kit.server_address import is_loopback
 from crowdperf.store.imports import FAILURES, import_path, report_lines
-from crowdperf.store.local_tokens import remember_token
+from crowdperf.store.local_tokens import forget_token, remember_token
 from crowdperf.store.refusal import BundleRefused
 from crowdperf.store.schema import StoreError
 from crowdperf.store.store import Store
@@ -186,6 +186,7 @@ def main(words: Sequence[str]) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, ends_quietly)
     server.run(sockets=[listener])
+    forget_token(port, os.environ)
     return 0 if server.started else 1
 
 

@@ -42,7 +42,6 @@ def moderation_page(store: Store | None, link: Links, given: str, told: str = ""
         link,
         title="Moderation",
         told=told,
-        target="",
         choices=list(CHOICES.items()),
         rows=table_of(rows, link, columns=("value", "system", "submitter", "labels", "made")),
         actions=[

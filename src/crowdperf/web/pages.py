@@ -285,7 +285,6 @@ def system_page(store: Store, link: Links, key: str) -> str | None:
         facts=system_pairs(system),
         rows=table_of(rows, link, columns=("value", "submitter", "stack", "precision", "labels", "made")),
         caption="Results of this system",
-        more_href="",
         actions=[],
     )
 
@@ -310,7 +309,6 @@ def signer_page(store: Store, link: Links, key_id: str) -> str | None:
                ("Results shown", f"{len(rows):,}")],
         rows=table_of(rows[:PAGE_SIZE], link),
         caption="Results that this key signed, the newest first",
-        more_href="",
         actions=action_rows(store.actions(signer=key_id)),
     )  # fmt: skip
 

@@ -175,7 +175,6 @@ def result_page(store: Store, link: Links, one: Result) -> str:
         "title": f"{name_of(result.configuration)}: {quantity(result.value)} {result.unit}",
         "heading": name_of(result.configuration),
         "system_words": system_words(result.configuration.system),
-        "state_words": "",
         "warning": warning_of(labels),
         "metric": result.metric,
         "higher_is_better": result.higher_is_better,

@@ -47,8 +47,8 @@ class Written:
 
 
 def name_of_benchmark(benchmark: str) -> str:
-    """A file's name for a benchmark: letters, digits, dots and hyphens of its own name."""
-    return re.sub(r"[^A-Za-z0-9.-]+", "_", benchmark).strip("._") or "unnamed"
+    """A file's name for a benchmark: letters, digits, dots and hyphens of its own name, 100 at most."""
+    return re.sub(r"[^A-Za-z0-9.-]+", "_", benchmark).strip("._")[:100] or "unnamed"
 
 
 def _table(link: Links, rows: Sequence[Row], **values: object) -> str:
