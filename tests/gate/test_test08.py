@@ -11,7 +11,8 @@ import pytest
 
 from crowdperf.gate.documents import TextFile
 from crowdperf.gate.rulebook import Severity, Violation
-from crowdperf.gate.rules_testscores import entropies_follow_from_logs
+from crowdperf.gate.rules_compliance import responses_passed
+from crowdperf.gate.rules_testscores import entropies_agree, entropies_follow_from_logs
 from crowdperf.gate.views import Options
 
 WHOLE, TESTED = (
@@ -104,3 +105,29 @@ def test_a_verdict_without_its_logs_is_a_warning(tested: TextFile, whole: TextFi
 
 def test_a_verdict_that_says_no_pass_is_left_to_its_rule() -> None:
     assert found(GOOD, REFERENCE, "TEST FAIL\n") == []
+    for name, file in (("TEST07", "accuracy"), ("TEST08", "accuracy"), ("TEST09", "output_len")):
+        for said, expected in (("x\nTEST FAIL\n", ["x\nTEST FAIL"]), ("TEST PASS\n", [])):
+            other, source = TextFile(path="other", is_missing=True), TextFile(path=f"verify_{file}.txt", text=said)
+            files = (source, other) if file == "accuracy" else (other, source)
+            test: Any = SimpleNamespace(test=name, verify_accuracy=files[0], verify_length=files[1])
+            assert [(one.path, one.found) for one in responses_passed(test)] == [(source.path, text) for text in expected]
+
+
+@pytest.mark.parametrize(
+    ("said", "allowed"),
+    [
+        (verdict(), []),
+        (verdict(num_acc_log_entries=QUERIES - 1), [f"at least {QUERIES}"]),
+        (verdict(num_unmatched=1), ["0 to 0"]),
+        (verdict(num_matched=QUERIES - 1), [f"{QUERIES} to {QUERIES}"]),
+        (verdict().replace("0.10%", "0.20%"), ["0 to 0.1"]),
+        (verdict().replace("tolerance", "other"), ["the output of the script"]),
+        (verdict().replace("PASS", "FAIL"), []),
+    ],
+)
+def test_what_the_script_printed_is_within_its_limits(said: str, allowed: list[str]) -> None:
+    table = SimpleNamespace(test_limits=LIMITS, accuracy_samples_in=lambda scenario: QUERIES)
+    scenario = SimpleNamespace(model=SimpleNamespace(table=table), scenario="Offline")
+    source = TextFile(path="TEST08/verify_accuracy.txt", text=said)
+    test: Any = SimpleNamespace(test="TEST08", scenario=scenario, verify_accuracy=source)
+    assert [one.allowed for one in entropies_agree(test)] == allowed

@@ -1,6 +1,7 @@
 """detect-mlperf-system: every recorded machine is described truthfully and is the known system that it should be."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +149,8 @@ def test_a_recorded_machine_is_announced_before_anything_else(capsys: pytest.Cap
     assert lines[1].startswith("SIMULATED: the following describes the recorded machine")
     assert "Written by hand" in lines[2]
     assert any(line.startswith("system") and "T4x8" in line for line in lines)
+    size = probe.recorded(selection.SHIPPED / "t4x8").read_text("/proc/meminfo").split()[1]
+    assert any(re.search(rf"memory .*{int(size) / 2**20:.1f} GiB", line) for line in lines)
 
 
 def test_this_machine_is_described_and_not_announced(capsys: pytest.CaptureFixture[str]) -> None:

@@ -322,6 +322,12 @@ def test_a_model_that_is_no_benchmark_needs_a_mapping(
     assert any(words in text for text in found), found
 
 
+def test_a_mapping_of_a_benchmark_to_itself_changes_nothing(real_runs: Path, tmp_path: Path) -> None:
+    env = {"CM_MLPERF_SUBMISSION_DIVISION": "closed", "CM_MLPERF_SUBMISSION_CATEGORY": "datacenter"}
+    mapped = problems(real_runs, tmp_path / "tree", **env, CM_MLPERF_MODEL_MAPS="resnet50:resnet")
+    assert mapped == problems(real_runs, tmp_path / "tree", **env) != []
+
+
 def test_a_benchmark_of_older_rounds_is_named_with_them(real_runs: Path, tmp_path: Path) -> None:
     results = copy_runs(real_runs, tmp_path)
     model = run_folder(results, "Offline", "accuracy").parents[1]
