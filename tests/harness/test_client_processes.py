@@ -1,5 +1,6 @@
 """Several client processes ask one server: what comes back, and what a killed one leaves behind."""
 
+import asyncio
 import contextlib
 import itertools
 import os
@@ -25,12 +26,14 @@ from endpoint_client import (  # noqa: F401
 )  # fmt: skip
 from stub_openai import Stub
 
+from crowdperf.harness.backends.endpoint import client_process
 from crowdperf.harness.backends.endpoint import engine as engine_module
-from crowdperf.harness.backends.endpoint.client_process import Messages, message, read, written
+from crowdperf.harness.backends.endpoint.client_process import Messages, SetUp, message, read, written
 from crowdperf.harness.backends.endpoint.engine import EndpointEngine, open_engine
 from crowdperf.harness.backends.endpoint.settings import processes
 from crowdperf.harness.base.errors import ConfigError, HarnessError
 from crowdperf.harness.text.engine import Prompt, Request
+from crowdperf.harness.text.request import Endpoint
 
 KILLS_IN_A_ROUND = 20
 
@@ -94,6 +97,19 @@ def test_a_request_of_a_trace_takes_no_place_before_its_time(
         assert_right(listener.wait(), 6)
         assert set(list(listener.answers)[:4]) == {2, 3, 4, 5}
         assert [listener.answers[number].times.began_s for number in range(6)] == due_s  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_counts_are_set_to_zero_where_they_are_counted(
+    server: tuple[Stub, str], folder: Path, processes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connections to client processes, and the counts, are those of the loop's thread alone."""
+    with opened(f"{server[1]}/v1", folder, client_processes=processes) as engine:
+        begun, kind = [], type(engine._conversations)
+        real = kind.start
+        monkeypatch.setattr(kind, "start", lambda *given: (begun.append(threading.current_thread().name), real(*given)))
+        assert_right(run(engine, 2), 2)
+    assert begun == ["endpoint"]
 
 
 def test_a_request_that_waits_for_a_place_is_sent_late(server: tuple[Stub, str], folder: Path) -> None:
@@ -188,6 +204,20 @@ def test_a_process_without_requests_that_ends_is_a_problem_and_without_any_proce
         engine.submit([Request(number=number, prompt=prompt(number)) for number in range(3)])
         listener.wait()
         assert set(listener.failures.values()) == {"not sent: no client process is left"}
+
+
+def test_a_process_that_cannot_be_set_up_ends_at_once(
+    server: tuple[Stub, str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that the process that started it need not wait until its patience ends."""
+    with opened(f"{server[1]}/v1", folder) as engine:
+        given = SetUp(
+            endpoint=Endpoint(url="ftp://here"), settings=engine._settings, probed=engine._probed, tokenizer=None
+        )
+    monkeypatch.setattr(client_process.os, "_exit", sys.exit)
+    with pytest.raises(SystemExit) as ended:
+        asyncio.run(client_process._Port()._set_up(given))
+    assert ended.value.code == 1
 
 
 _STARTER = """

@@ -184,10 +184,14 @@ class _Port(asyncio.Protocol):
 
     async def _set_up(self, given: SetUp) -> None:
         settings = given.settings
-        address = parse_address(given.endpoint, os.environ)
-        client = Client(address, settings.timeout_s, settings.stall_s, settings.most_left_open)
-        vocabulary = None if given.tokenizer is None else open_tokenizer(given.tokenizer, is_cleaned=False)
-        await client.open()
+        try:
+            address = parse_address(given.endpoint, os.environ)
+            client = Client(address, settings.timeout_s, settings.stall_s, settings.most_left_open)
+            vocabulary = None if given.tokenizer is None else open_tokenizer(given.tokenizer, is_cleaned=False)
+            await client.open()
+        except Exception:  # nobody waits for this task, but the process that started this one does
+            traceback.print_exc()
+            os._exit(1)
         self._conversations = Conversations(client, given.probed, settings, vocabulary)
         self._tell([])
 

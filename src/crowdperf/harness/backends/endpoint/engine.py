@@ -136,11 +136,14 @@ class EndpointEngine:
         return {"url": self._client.address.url, **asdict(self._access)}
 
     def start(self, listener: Listener) -> None:
-        self._opened().start(listener)
+        self._loop.result(self._start(listener), READY_S)
         self._used_s = self._loop.used_s()
         processes = () if self._fleet is None else self._fleet.pids()
         waits = [self._loop.waits, *(f"/proc/{pid}/schedstat" for pid in processes)]
         self._waited_s = {path: waited_s(path) for path in waits}
+
+    async def _start(self, listener: Listener) -> None:
+        self._opened().start(listener)
 
     def busy_part(self) -> float | None:
         """Return the part of the time from the first request to the last answer for which the client's thread was
