@@ -109,6 +109,15 @@ def test_a_bundle_of_the_viewer_is_a_curve_without_its_makers_folder(tmp_path: P
     assert "anna" not in json.dumps(result_object(result))
 
 
+def test_a_curve_with_nan_is_left_out(tmp_path: Path) -> None:
+    content = viewer_bundle()
+    content["runs"][0]["run"]["derived_fields"]["qps"] = float("nan")
+    (tmp_path / "bundle.json").write_text(json.dumps(content))
+    with Store.open(tmp_path / "a.db") as store:
+        report = import_loaded(store, load(tmp_path / "bundle.json"))
+    assert report.added == [] and "not JSON compliant" in report.left_out[0].reason
+
+
 @pytest.mark.parametrize("wrong", [5, "x", [5], None])
 def test_nodes_that_are_none_leave_the_curve(tmp_path: Path, wrong: object) -> None:
     content = viewer_bundle()

@@ -90,5 +90,8 @@ def curves_of_bundle(file: bytes, name: str) -> Iterator[NewResult | LeftOut]:
     rows = [run for run in runs if isinstance(run, dict)]
     for number, entry in enumerate(entries):
         said = mapping(entry)
-        result = _curve(said, [run for run in rows if run.get("submission_id") == said.get("id")])
+        try:
+            result = _curve(said, [run for run in rows if run.get("submission_id") == said.get("id")])
+        except ValueError as error:  # NaN, which is not JSON
+            result = str(error)
         yield LeftOut(f"submissions[{number}]", result) if isinstance(result, str) else result
