@@ -351,6 +351,7 @@ CUDA = {"Type": "CudaAndNvidiaGPUDriverInstallation", "Parameters": {
         (profile(ParametersOn=[{"Condition": "{calculate(1)}"}]), {}, "must come to true or false, got '1'"),
         (profile(Dependencies=[CUDA]), {}, "12.0 contradicts the run file's 12.4; LinuxDriverVersion 535"),
         (profile(Dependencies=[CUDA]), {}, "the folder of LinuxLocalRunFile 12.0 contradicts"),
+        (profile(Dependencies=[{**CUDA, "Parameters": {"LinuxLocalRunFile": "http://["}}]), {}, "must name NVIDIA"),
         (profile(Dependencies=[{"Type": "GitRepoClone", "Parameters": {"RepoUri": "https://github.com/mlcommons/"
          "inference_results_v4.1.git", "PackageName": "../../x"}}]), {}, "PackageName must be a plain name"),
         (profile(Dependencies=[{"Type": "GitRepoClone", "Parameters": {"RepoUri": "ext::sh -c x",

@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 from crowdperf.fronts.virtualclient.document import Element
 from crowdperf.fronts.virtualclient.expressions import as_text
@@ -96,7 +95,7 @@ def _clone(values: Mapping[str, str], options: Options) -> Meaning:
 
 def _cuda(values: Mapping[str, str], options: Options) -> Meaning:
     address = values.get("LinuxLocalRunFile", "")
-    name = urlsplit(address).path.rpartition("/")[2]
+    name = re.split(r"[?#]", address)[0].rpartition("/")[2]
     found = _RUN_FILE.fullmatch(name)
     if found is None:
         raise StepError(
