@@ -164,9 +164,10 @@ def test_entries_are_chosen_by_tags_or_uid(filled: TemporaryHome) -> None:
 
 
 def test_an_unknown_kind_is_an_error_with_the_known_ones(filled: TemporaryHome) -> None:
-    with pytest.raises(RequestError, match="--skip=files") as caught:
-        problems(filled, skip="files")
-    assert all(kind in caught.value.hint for kind in KINDS)
+    for given, word in (("files", "files"), (True, "True"), (["state", "x"], "x")):
+        with pytest.raises(RequestError, match=f"--skip={word} is") as caught:
+            problems(filled, skip=given)
+        assert all(kind in caught.value.hint for kind in KINDS)
 
 
 def test_an_empty_cache_is_whole(home: TemporaryHome) -> None:

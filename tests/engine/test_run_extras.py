@@ -145,6 +145,7 @@ def test_the_env_of_each_native_script_is_shown_without_secrets(pair: TemporaryH
         ({"debug_script_tags": "get,y"}, ["get-y"]),
         ({"debug_script_tags": "x"}, ["make-x"]),
         ({"debug_script_tags": "none"}, []),
+        ({"debug_script_tags": True}, []),
     ],
 )
 def test_the_script_that_was_run_can_be_kept(pair: TemporaryHome, flags: dict[str, Any], kept: list[str]) -> None:

@@ -151,6 +151,8 @@ def test_inputs_given_replace_those_of_the_test(tested: TemporaryHome) -> None:
     actions.test_action(i, tested.engine_home, runs)
     assert runs.asked[0]["size"] == "2"
     assert runs.asked[0]["env"] == {"CM_A": "own", "CM_B": "given"}
+    with pytest.raises(RequestError, match="--env needs a key, found 'CM_B=given'"):
+        actions.test_action({**i, "env": "CM_B=given"}, tested.engine_home, runs)
 
 
 def test_all_tests_run_even_when_one_fails_and_the_failed_one_is_named(tested: TemporaryHome) -> None:
@@ -215,6 +217,8 @@ def test_a_native_command_gets_lists_and_lines_from_the_command_line(
     assert (tmp_path / "out").read_text() == f"a  b /opt/x:{os.environ['PATH']}"
     with pytest.raises(RequestError, match="--env needs a key"):
         actions.native_run_action({**i, "env": "A=1"})
+    with pytest.raises(RequestError, match="--script contains no lines, found True"):
+        actions.native_run_action({**i, "script": True})
 
 
 def test_a_failing_native_command_tells_its_exit_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

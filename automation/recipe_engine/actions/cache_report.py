@@ -18,6 +18,7 @@ from ..disk.repos import RecipeSource
 from ..disk.store import Store
 from ..documents.console_text import cut, table
 from ..rules.amounts import age_text, counted, short_age, size_text
+from ..rules.env import texts_of
 from ..rules.errors import MetaError, RequestError
 from ..rules.model import CacheEntry, EntryDetails
 from ..rules.query import split_words
@@ -219,7 +220,7 @@ def verify_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
 
 
 def _skipped_kinds(i: Mapping[str, Any]) -> tuple[str, ...]:
-    words = tuple(split_words(i.get("skip") or ""))
+    words = tuple(split_words(texts_of(i.get("skip"))))
     for word in words:
         if word not in KINDS:
             raise RequestError(f"--skip={word} is not a valid kind of problem", hint=f"kinds are: {', '.join(KINDS)}")

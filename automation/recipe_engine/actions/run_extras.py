@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from ..disk.entries import ENV_FILE
 from ..disk.files import write_json, write_text
+from ..rules.env import texts_of
 from ..rules.errors import RecipeError, RequestError
 from ..rules.model import Configured, StepEvent, StepResult
 from ..rules.query import split_words
@@ -99,7 +100,7 @@ def run_with_extras(
     effects = engine.effects
     if isinstance(effects, WatchedEffects):
         effects.shows_env = is_yes(i.get("print_env"))
-        effects.debug_tags = frozenset(split_words(i.get("debug_script_tags") or ""))
+        effects.debug_tags = frozenset(split_words(texts_of(i.get("debug_script_tags"))))
         effects.debug_depth = len(running_trace()) if is_yes(i.get("debug_script")) else None
     engine.remembers_choices = not is_yes(i.get("skip_remembered_selections"))
     extras = Extras(i)

@@ -76,6 +76,8 @@ def native_run_action(i: Mapping[str, Any]) -> Answer:
 
     command = str(i.get("command") or "").strip()
     given = i.get("script") or ()
+    if not isinstance(given, str | list | tuple):
+        raise RequestError(f"--script contains no lines, found {given!r}", hint="write --script='set -e'")
     before = [given] if isinstance(given, str) else list(map(str, given))
     if not command and not before:
         raise RequestError("no command", hint="cm native-run script --command='echo $A' --env.A=1")
@@ -192,7 +194,7 @@ def test_input(recipe: Recipe, test: Mapping[str, Any], words: list[str], i: Map
         **{key: value for key, value in {**own, **given}.items() if key != "out"},
         "action": "run",
         "automation": "script,5b4e0237da074764",
-        "env": {**(own.get("env") or {}), **(i.get("env") or {})},
+        "env": {**(own.get("env") or {}), **mapping_of(i, "env")},
         "tags": ",".join([*recipe.tags, *words]),
         "quiet": True,
     }
