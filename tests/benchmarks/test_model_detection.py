@@ -324,6 +324,9 @@ def test_missing_images_and_broken_annotations_are_refused(tmp_path):
     dataset.paths[2].unlink()
     with pytest.raises(HarnessError, match=r"is missing 1 of 6 images: 000000000003\.jpg"):
         load_dataset("coco").open_dataset(tmp_path)
+    dataset.annotations_path.write_text('{"images": []}')
+    with pytest.raises(HarnessError, match=r"instances_val2017\.json lists no images"):
+        load_dataset("coco").open_dataset(tmp_path)
     dataset.annotations_path.write_text('{"images": [{"id": 1}]}')
     with pytest.raises(HarnessError, match="COCO's format"):
         load_dataset("coco").open_dataset(tmp_path)

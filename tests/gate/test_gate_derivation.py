@@ -13,7 +13,7 @@ from forgeries_of_runs import forgeries
 from forgeries_of_vendors import of_vendors
 from tree_builder import LOG_ROUND
 
-from crowdperf.gate import rules_messages, rules_settings, rules_tokens, views
+from crowdperf.gate import rules_messages, rules_settings, rules_tokens, single_run, views
 from crowdperf.gate.derivation import OUTPUT_TOKENS, Ranked, mean_bounds, ranked
 from crowdperf.gate.documents import TextFile
 from crowdperf.gate.listing import read_listing
@@ -247,3 +247,55 @@ def test_a_log_that_was_read_leaves_nothing_to_the_garbage_collector():
 def test_many_messages_of_a_kind_are_counted_and_a_hundred_kept():
     log = parsed("".join(message("error_x", '"bad"') for _ in range(1000)))
     assert (len(log.unflagged), log.error_count) == (100, 0)
+
+
+def test_a_log_without_its_end_has_no_duration():
+    begin = message("power_begin", '"11-29-2026 10:00:00.000"', 1.0)
+    end = message("power_end", '"11-29-2026 10:00:02.500"', 2.0)
+    for text, elapsed_s in ((begin + end, 2.5), (begin, None), (end, None)):
+        assert parsed(text).elapsed_s == elapsed_s
+
+
+def test_words_are_on_the_line_where_they_are_first():
+    source = TextFile(path="x", text="a b\nc\nc d")
+    assert [source.line_of(words) for words in ("a b", "c", "d", "e")] == [1, 2, 3, None]
+
+
+@pytest.mark.parametrize(("scenario", "repeated"), [("MultiStream", 9), ("Offline", 0)])
+def test_only_multi_stream_fills_its_last_query_with_samples_again(scenario: str, repeated: int):
+    for more, is_refused in ((repeated, False), (repeated + 1, True)):
+        indexes = [*range(16 - more), *[0] * more]
+        rows = ",\n".join(
+            f'{{ "seq_id" : {place}, "qsl_idx" : {one}, "data" : "{one:08X}" }}' for place, one in enumerate(indexes)
+        )
+        view = SimpleNamespace(
+            accuracy_log=TextFile(path="log", text=f"[\n{rows}\n]\n"), accuracy_text=TextFile(path="x", text=""),
+            accuracy_detail=LogView(path="detail", values={"effective_scenario": scenario}),
+        )  # fmt: skip
+        found = list(RULES["ACC-021"].check(view))
+        assert [one.found for one in found] == [f"{16 - more} samples in 16 responses"] * is_refused
+
+
+def test_data_sets_of_performance_runs_are_no_part_of_the_accuracy():
+    def found(*entries):
+        table = SimpleNamespace(accuracy_samples_in=lambda scenario: 12)
+        scores = TextFile(path="accuracy_results.json", text='{"total_samples": 12}')
+        view = SimpleNamespace(table=table, scores=scores, entries=entries, scenario=SimpleNamespace(scenario="Server"))
+        return [one.found for one in RULES["EP-009"].check(view)]
+
+    whole = {"dataset_type": "accuracy", "total_samples": 12}
+    other = {"dataset_type": "performance", "total_samples": 4}
+    assert found(whole) == found(whole, other) == found({"response_counts": {"issued": 12}}) == []
+    assert found(other) == ["total_samples = 0 in 0 data sets of the type accuracy"]
+
+
+def test_a_log_that_a_rule_cannot_judge_is_a_contradiction(monkeypatch):
+    def fails(run):
+        raise KeyError("lost")
+
+    (broken, *_) = single_run.rules_of_logs()
+    monkeypatch.setattr(single_run, "rules_of_logs", lambda: (dataclasses.replace(broken, check=fails),))
+    ((rule, found),) = single_run.contradictions("run_1", LogView(path="run_1/detail"), TextFile(path="x", text=""))
+    assert (rule.identity, found.path, found.found) == (
+        broken.identity, "run_1/detail", "cannot be judged (KeyError: 'lost')"
+    )  # fmt: skip

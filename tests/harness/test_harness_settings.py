@@ -92,7 +92,7 @@ def test_run_json_beats_the_user_conf_which_beats_the_rules() -> None:
     settings = decide(place, scenario="Server", min_duration_ms=100)
     assert settings.min_duration_ms == Setting(100, USER)
     assert settings.target_qps == Setting(7.0, USER)
-    assert settings.conf_values["max_duration"] == 5000.0
+    assert settings.conf_values["max_duration"] == 5000.0 and settings.user_lines == {"max_duration": 5000.0}
     assert settings.min_query_count.origin is Origin.DEFAULT
 
 

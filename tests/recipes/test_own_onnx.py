@@ -384,3 +384,6 @@ def test_model_json_is_one_that_the_harness_reads(tmp_path: Path, inside: Path, 
     assert facts.origin == "own"
     assert not facts.is_synthetic
     assert GraphTensor(name="x", dtype="float32", shape=(4,)).shape == tuple(facts.config["inputs"][0]["shape"])
+    i["env"]["CM_OWN_NETWORK_LARGEST_BATCH"] = ""
+    assert describing.postprocess(i)["return"] == 0
+    assert not parse_model_facts((inside / "model.json").read_text(encoding="utf-8"), inside / "model.json").engine

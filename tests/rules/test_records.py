@@ -155,6 +155,7 @@ def test_a_backends_record_is_whole(name: str) -> None:
     assert (record.framework is None) == (not record.model_files)
     assert not record.library or record.library in {one.name for one in record.packages}
     assert not record.is_remote or record.is_text
+    assert record.is_served == ("triton" in (name, record.server))
     assert record.is_text or record.is_default == (name == "onnxruntime")
 
 
