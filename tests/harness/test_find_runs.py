@@ -178,8 +178,15 @@ def test_a_backend_that_raises_ends_the_search_with_its_error(digits: Digits, tm
     assert not (ended.folder / "result.json").exists()
 
 
-@pytest.mark.parametrize("changes", [{"mode": "accuracy"}, {"compliance_test": "TEST01"}, {"find": "yes"}])
-def test_a_search_that_makes_no_sense_is_refused(digits: Digits, tmp_path: Path, changes: dict) -> None:
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"mode": "accuracy"}, "targets are looked for in performance mode"),
+        ({"compliance_test": "TEST01"}, "a compliance test has the targets of the run that it is for"),
+        ({"find": "yes"}, 'find: found "yes"; allowed: true or false'),
+    ],
+)
+def test_a_search_that_makes_no_sense_is_refused(digits: Digits, tmp_path: Path, changes: dict, said: str) -> None:
     ended = run_harness(tmp_path, {**request(find=True, output_dir=str(tmp_path / "out")), **changes})
     assert ended.code == 2
-    assert "find" in ended.stderr
+    assert said in ended.stderr

@@ -665,10 +665,17 @@ def test_a_system_and_a_machine_are_not_both_given(tmp_path: Path) -> None:
     assert "cannot be combined" in answer["error"]
 
 
-@pytest.mark.parametrize("given", ["$(id)", {"gpu_batch_size": "$(id)"}, {"$(id)": "1"}])
-def test_odd_settings_are_refused_whole(tmp_path: Path, given: Any) -> None:
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("$(id)", "--set: found '$(id)'; allowed: one field, as in --set.gpu_batch_size=32"),
+        ({"gpu_batch_size": "$(id)"}, "gpu_batch_size: found '$(id)'; allowed: a whole number from 1"),
+        ({"$(id)": "1"}, "unknown field '$(id)'"),
+    ],
+)
+def test_odd_settings_are_refused_whole(tmp_path: Path, given: Any, said: str) -> None:
     answer, _ = call(tmp_path, {"set": given}, BENCHMARK="bert", SCENARIO="Offline", WANTED_SYSTEM="T4x8")
-    assert answer["return"] == 1 and "$(id)" in answer["error"]
+    assert answer["return"] == 1 and answer["error"].startswith(said)
 
 
 def test_a_real_call_answers_with_json_alone(home: TemporaryHome) -> None:

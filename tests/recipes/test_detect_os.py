@@ -125,5 +125,5 @@ def test_a_system_that_is_neither_linux_nor_macos_is_refused(hook_input, monkeyp
     monkeypatch.setattr(platform, "system", lambda: "Plan9")
     answer = load_recipe("detect-os").preprocess(hook_input())
     assert answer["return"] == 1
-    assert "Plan9" in answer["error"]
+    assert "knows Linux and macOS, this system calls itself 'Plan9'" in answer["error"]
     assert "hint:" in answer["error"]

@@ -123,7 +123,7 @@ def test_a_broken_dataset_json_in_a_given_folder_is_refused(inside, hook_input, 
     (tmp_path / "dataset.json").write_text(text)
     answer = load_recipe(ALIAS).preprocess(given(hook_input, tmp_path))
     assert answer["return"] == 1
-    assert "dataset.json" in answer["error"]
+    assert f"cannot read {tmp_path / 'dataset.json'}: " in answer["error"]
 
 
 def test_a_path_beside_made_questions_is_refused(inside, hook_input, tiny):

@@ -183,7 +183,7 @@ def test_a_path_that_is_no_folder_is_an_error_unless_told_to_ignore_it(only_path
     fake_python(only_path / "a", "python3", "3.12.0")
     answer, _ = run(hook_input, CM_TMP_PATH="/no/such/folder")
     assert answer["return"] == 16
-    assert "/no/such/folder" in answer["error"]
+    assert "not a folder: /no/such/folder (from --path)" in answer["error"]
     answer, _ = run(hook_input, CM_TMP_PATH="/no/such/folder", CM_TMP_PATH_IGNORE_NON_EXISTANT="yes")
     assert answer["return"] == 0, answer
 

@@ -108,7 +108,7 @@ def test_the_arguments_of_a_repository_are_those_given(tmp_path: Path, monkeypat
     words = (tmp_path / "arguments.txt").read_text().splitlines()
     assert words == ["--batching=server", "--model=digits", f"--model_info={info}", f"--output_dir={tmp_path}"]
     gone = GENERATE.preprocess(asked({**env, "CM_MODEL_REQUEST_INFO_FILE": str(tmp_path / "gone.json")}))
-    assert gone["return"] == 1 and "gone.json" in gone["error"]
+    assert gone["return"] == 1 and f"the model.json {tmp_path / 'gone.json'} cannot be read: " in gone["error"]
 
 
 def test_a_repository_for_neuron_gets_its_cores(tmp_path: Path, monkeypatch) -> None:
