@@ -272,10 +272,13 @@ def test_a_line_of_a_list_names_the_point(sweep: SweepFolder, tmp_path: Path, ca
         assert told in capsys.readouterr().err
 
 
-def test_a_command_that_is_not_there_fails_the_point(sweep: SweepFolder) -> None:
-    point = make_point(sweep, "a", "true", argv=["no-such-command"])
+@pytest.mark.parametrize(
+    ("argv", "reason"), [(["no-such-command"], "no-such-command"), (["true", "a\0b"], "embedded null byte")]
+)
+def test_a_command_that_cannot_be_started_fails_the_point(sweep: SweepFolder, argv: list[str], reason: str) -> None:
+    point = make_point(sweep, "a", "true", argv=argv)
     assert run(point)[0] == 1
-    assert "no-such-command" in states.status(point).reason
+    assert states.status(point).state is State.FAILED and reason in states.status(point).reason
 
 
 def test_a_node_may_have_its_own_folder_for_temporary_files(sweep: SweepFolder) -> None:

@@ -169,7 +169,7 @@ def attempt(point: PointFolder, options: Options) -> int:
             point.results.mkdir(exist_ok=True)
             state["notes"] = [note for note in notes if note]
             ending = _measure(point, what, folder, (options, signals, secrets, busyness))
-    except (OSError, WrongPoint) as error:
+    except (OSError, WrongPoint, ValueError) as error:  # ValueError: a word or variable that no process can get
         ending = Ending("failed", str(error))
     facts = {"end_utc": utc_now(), "duration_s": round(time.monotonic() - begin, 3)}
     ending = _publish(point, folder, ending, {**state, **facts})
