@@ -3,6 +3,7 @@ file of another load generator.
 
 What a path is, its content says; results that are kept already stay as they are, so that the same call again changes
 nothing, and one that was interrupted is completed. Folders of runs whose files have not changed are not read again.
+Of an export also states, trust in keys, withdrawals and the list of actions are kept, but only for what is new here.
 """
 
 import hashlib
@@ -10,17 +11,18 @@ import itertools
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 from crowdperf.kit.text_documents import given_bytes
 from crowdperf.rules.names import counted, printable
+from crowdperf.store.consistency import derived_again
 from crowdperf.store.exports import EXPORT, Export, ExportedResult, read_export
-from crowdperf.store.keys import digest_of
+from crowdperf.store.insert import add_withdrawn, set_states
+from crowdperf.store.keys import digest_of, result_id
 from crowdperf.store.model import Item, NewResult, Source, SourceKind
 from crowdperf.store.other_tools import CSV_START, LARGEST_BYTES, NotOfTool, results_of_file
-from crowdperf.store.restore import restore_actions, restore_hidden, restore_withdrawn, unvouched
 from crowdperf.store.result_folders import LeftOut, Seen, results_below
 from crowdperf.store.result_json import WrongObject
 from crowdperf.store.schema import StoreError
@@ -32,6 +34,9 @@ _BATCH = 200
 
 _SHOWN = 20
 """Lines of a long list that are printed."""
+
+NOT_CHECKED = "imported, not checked here"
+_SIGNED = "imported from an export without signature: the key is the one in the export"
 
 _POINT = "point.yaml"
 _LOG = "mlperf_log_summary.txt"
@@ -209,6 +214,53 @@ def _keep(store: Store, item: Item, report: Report) -> None:
             report.known += 1
 
 
+def _unvouched(new: NewResult) -> NewResult | str:
+    """What is kept of an export's result when nobody vouches for the export; why nothing is, where that is so.
+
+    The figures are those of the logs, where the export has them.
+    """
+    if new.kind == "published":
+        return "published results are read from MLCommons' summary.csv. --with_trust uses those of your own export"
+    if (found := derived_again(new)) is not None:
+        return replace(found, notes=(*found.notes, _SIGNED) if found.kind == "crowd" else found.notes)
+    accuracy = tuple(replace(score, basis="claimed") for score in new.accuracy)
+    labels = tuple(dict.fromkeys((*new.labels, NOT_CHECKED)))
+    return replace(new, labels=labels, verification="none", accuracy=accuracy)
+
+
+def _restore_withdrawn(store: Store, kept: ExportedResult) -> bool:
+    """Keep a withdrawn result of an export, without content; False where its id is known here. Raises WrongObject."""
+    key_id = kept.signer.key_id if kept.signer is not None else ""
+    if kept.id != result_id(kept.gone["kind"], key_id, kept.gone["run_id"]):
+        raise WrongObject(f"result {kept.id} has not the id of its run")
+    try:
+        return add_withdrawn(store.connection, kept.gone, (kept.source, kept.signer, kept.added_utc), kept.marks)
+    except sqlite3.IntegrityError as error:
+        raise WrongObject(f"result {kept.id}: {error}") from error
+
+
+def _restore_hidden(store: Store, export: Export, added: set[str]) -> None:
+    """Hide new results that were hidden where they come from."""
+    database = store.connection
+    for kept in export.results:
+        if kept.id in added and kept.state == "hidden":
+            database.execute("UPDATE result SET state = 'hidden' WHERE id = ?", (kept.id,))
+            set_states(database, "id", kept.id)
+
+
+def _restore_actions(store: Store, export: Export, added: set[str], known_keys: set[str]) -> None:
+    """Give new keys the trust of the export, and add what was done to new results and keys to the list of actions."""
+    database = store.connection
+    for key_id, trust in export.trust.items():
+        if key_id not in known_keys and trust in ("known", "blocked"):
+            database.execute("UPDATE signer SET trust = ? WHERE key_id = ?", (trust, key_id))
+            set_states(database, "signer", key_id)
+    for action in export.actions:
+        is_new = action.result_id in added or (action.signer and action.signer not in known_keys)
+        if is_new and (not action.signer or store.signer(action.signer) is not None):
+            store.record(action)
+
+
 def _keep_any(store: Store, item: Item | LeftOut | ExportedResult | Seen, report: Report, *, with_trust: bool) -> None:
     if isinstance(item, LeftOut):
         report.left_out.append(item)
@@ -218,12 +270,12 @@ def _keep_any(store: Store, item: Item | LeftOut | ExportedResult | Seen, report
     elif isinstance(item, Item):
         _keep(store, item, report)
     elif item.new is not None:
-        new = item.new if with_trust else unvouched(item.new)
+        new = item.new if with_trust else _unvouched(item.new)
         if isinstance(new, str):
             report.left_out.append(LeftOut(item.new.run_id, new))
         else:
             _keep(store, Item(new, item.source, item.signer, item.added_utc), report)
-    elif restore_withdrawn(store, item):
+    elif _restore_withdrawn(store, item):
         report.added.append(item.id)
     else:
         report.known += 1
@@ -245,9 +297,9 @@ def import_loaded(store: Store, loaded: Loaded, *, with_trust: bool = False) -> 
             for item in batch:
                 _keep_any(store, item, report, with_trust=with_trust)
             if loaded.export is not None:
-                restore_hidden(store, loaded.export, set(report.added))
+                _restore_hidden(store, loaded.export, set(report.added))
             if loaded.export is not None and with_trust:
-                restore_actions(store, loaded.export, set(report.added), known_keys)
+                _restore_actions(store, loaded.export, set(report.added), known_keys)
     return report
 
 
