@@ -110,6 +110,22 @@ def test_lines_for_people_cut_digests_and_keep_figures_whole() -> None:
     assert value_text({"b": 1}) == '{"b": 1}'
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"settings": {"seed": {"origin": "data"}, "batch": {"origin": "user"}, "plain": 3, "none": None}},
+        {"lock": locked(None, {**thing(), "variations": [["v"]], "tags": [None]})},
+        {"outcome": {"exact": {"score": 10**300}, "within": {}}},
+    ],
+)
+def test_a_record_of_odd_values_is_compared(changes: dict[str, Any], tmp_path: Path) -> None:
+    for name, content in (("a", row()), ("b", row(**changes))):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "record.json").write_text(json.dumps(sealed(content)))
+    for more in ({}, {"max_slowdown": "5%"}):
+        json.dumps(diff_action({"artifact": str(tmp_path / "a"), "artifacts": (str(tmp_path / "b"),), **more}))
+
+
 # --- the text of a comparison ---
 
 
@@ -245,6 +261,7 @@ def test_identical_results_are_one_line() -> None:
         (json.dumps(sealed(row(request={}))), "request is not valid in a record of format 1"),
         (json.dumps(sealed(row(duration_s=10**400))), "duration_s is not valid in a record of format 1"),
         (json.dumps(sealed(row(outcome={"within": {"speed": 3}}))), "outcome is not valid in a record of format 1"),
+        (json.dumps(sealed(row(outcome={"exact": {"score": 10**400}}))), "outcome is not valid in a record"),
     ],
 )
 def test_a_file_that_is_no_record_is_refused_with_the_reason(text: str, words: str) -> None:

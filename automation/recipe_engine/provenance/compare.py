@@ -16,7 +16,7 @@ from ..rules.cachekey import Artifact
 from ..rules.errors import RequestError, printable
 from ..rules.rerun import flat
 from .lockfile import LockedArtifact, exact_text
-from .record import Quantity, ResultRecord, is_number, percent_more
+from .record import Quantity, ResultRecord, Setting, is_number, percent_more
 
 K = TypeVar("K", str, Artifact)
 V = TypeVar("V")
@@ -224,21 +224,13 @@ def _content(locked: LockedArtifact) -> dict[str, Any]:
     return {name if kind == "file" else ".".join(filter(None, (kind, name))): value for (kind, name), value in rows}
 
 
-def _settings(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Difference]:
+def _settings(before: Mapping[str, Setting], after: Mapping[str, Setting]) -> Iterator[Difference]:
     """Settings whose value differs; a note says where each came from. Another origin alone is not a difference."""
-    for name, one, other in _both(_with_origins(before), _with_origins(after)):
-        (value, origin), (other_value, other_origin) = one or (None, ""), other or (None, "")
+    for name, one, other in _both(before, after):
+        (value, origin), (other_value, other_origin) = one or Setting(None), other or Setting(None)
         if value != other_value:
             note = f"from {origin or 'no source'} and from {other_origin or 'no source'}"
             yield Difference("setting", name, value, other_value, note)
-
-
-def _with_origins(settings: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
-    """The value of each setting and where it came from; a setting may be just a value."""
-    rows = {
-        name: row if isinstance(row, Mapping) and "value" in row else {"value": row} for name, row in settings.items()
-    }
-    return {name: (row["value"], str(row.get("origin", ""))) for name, row in rows.items()}
 
 
 def _figures(before: ResultRecord, after: ResultRecord) -> Iterator[Figure]:

@@ -179,7 +179,7 @@ def _artifact(row: Mapping[str, Any]) -> LockedArtifact:
     inputs = tuple(sorted((str(name), str(value)) for name, value in row["inputs"].items()))
     return LockedArtifact(
         recipe=RecipeId(alias, uid),
-        artifact=Artifact(uid, tuple(row["variations"]), tuple(row["tags"]), inputs),
+        artifact=Artifact(uid, tuple(map(str, row["variations"])), tuple(map(str, row["tags"])), inputs),
         version=str(row.get("version", "")),
         files={path: LockedFile(int(file["size_bytes"]), str(file["sha256"])) for path, file in files.items()},
         facts=dict(row.get("facts") or {}),

@@ -139,6 +139,13 @@ class Outcome(NamedTuple):
     further: Mapping[str, Quantity] = {}
 
 
+class Setting(NamedTuple):
+    """The value of a setting and where it came from, empty where the record does not say."""
+
+    value: Any
+    origin: str = ""
+
+
 class ResultRecord(NamedTuple):
     """A record that was read and whose seals hold; see the module's docstring for the parts. ``folder`` is its own."""
 
@@ -152,7 +159,7 @@ class ResultRecord(NamedTuple):
     recipe_files: Mapping[str, Mapping[str, str]]
     journal: tuple[Mapping[str, Any], ...]
     inputs: Mapping[str, Mapping[str, Any]]
-    settings: Mapping[str, Any]
+    settings: Mapping[str, Setting]
     machine: Mapping[str, Any]
     outcome: Outcome
     files: Mapping[str, str]
@@ -217,10 +224,19 @@ def _request(row: Mapping[str, Any]) -> RecordedRequest:
     return RecordedRequest(dict(row["inputs"]), tuple(map(str, row["secrets"])), str(row["folder_input"]))
 
 
+def _settings(row: Mapping[str, Any]) -> dict[str, Setting]:
+    """The settings by name; one may be just a value."""
+    rows = {name: one if isinstance(one, dict) and "value" in one else {"value": one} for name, one in row.items()}
+    return {name: Setting(one["value"], str(one.get("origin", ""))) for name, one in rows.items()}
+
+
 def _outcome(row: Mapping[str, Any]) -> Outcome:
     within, further = ({name: _quantity(one) for name, one in dict(row.get(key, {})).items()}
                        for key in ("within", "further"))  # fmt: skip
-    return Outcome(dict(row.get("exact", {})), within, further)
+    exact = dict(row.get("exact", {}))
+    for value in filter(is_number, exact.values()):
+        float(value)  # fails for a number of hundreds of digits, which no comparison can be made with
+    return Outcome(exact, within, further)
 
 
 def _quantity(row: Mapping[str, Any]) -> Quantity:
@@ -265,7 +281,7 @@ PARTS: Mapping[str, tuple[type, Callable[[Any], Any]]] = {
     "recipe_files": (dict, _by_name),
     "journal": (list, tuple),
     "inputs": (dict, _by_name),
-    "settings": (dict, dict),
+    "settings": (dict, _settings),
     "machine": (dict, dict),
     "outcome": (dict, _outcome),
     "files": (dict, _texts_of_files),

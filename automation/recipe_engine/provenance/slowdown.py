@@ -365,19 +365,16 @@ def _other_data(sides: Sequence[Sequence[ResultRecord]]) -> str:
     found: list[dict[str, set[str]]] = [{}, {}]
     for known, side in zip(found, sides, strict=True):
         for name, setting in (pair for one in side for pair in one.settings.items()):
-            if isinstance(setting, Mapping) and setting.get("origin") == DATA_ORIGIN:
-                known.setdefault(name, set()).add(str(setting["value"]))
+            if setting.origin == DATA_ORIGIN:
+                known.setdefault(name, set()).add(str(setting.value))
     first, second = found
     return ", ".join(sorted(name for name in first.keys() & second.keys() if first[name] != second[name]))
 
 
 def _chosen(one: ResultRecord) -> dict[str, str]:
     """The settings of a result that somebody chose, but for places on the machine."""
-    return {
-        name: str(setting["value"])
-        for name, setting in one.settings.items()
-        if isinstance(setting, Mapping) and setting.get("origin") in CHOSEN_ORIGINS and not name.endswith("_path")
-    }
+    chosen = {name: one for name, one in one.settings.items() if one.origin in CHOSEN_ORIGINS}
+    return {name: str(setting.value) for name, setting in chosen.items() if not name.endswith("_path")}
 
 
 def _in_order(name: str) -> list[tuple[int, str]]:
