@@ -268,7 +268,7 @@ SHOWN_ELSEWHERE = {
         "engine/test_cache_actions.py::test_without_force_and_without_a_terminal_nothing_is_removed",
     ],
     "tokens are written in clear text": [
-        "adapters/test_cm_run.py::test_a_secret_reaches_the_script_but_no_file_no_output_and_no_answer",
+        "engine/test_shell.py::test_a_secret_reaches_the_script_but_no_file_and_no_output",
         "engine/test_store.py::test_secrets_are_in_no_file_of_an_entry",
     ],
     "parallel runs make duplicates and lose entries": [
