@@ -190,7 +190,7 @@ def test_a_value_that_is_not_a_choice_names_the_nearest(name: str, value: object
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *[("scenario", text) for text in ("offline", "single-stream", "Single_Stream", "Offline, Server", "")],
+        *[("scenario", text) for text in ("offline", "single-stream", "Single_Stream", "Offline, Server")],
         *[("rerun", value) for value in (True, False, "true", "off", 1, "No")],
         *[("category", text) for text in ("edge", "datacenter,edge", "datacenter-edge")],
         ("scenario", ["Offline", "Server"]),
@@ -198,6 +198,12 @@ def test_a_value_that_is_not_a_choice_names_the_nearest(name: str, value: object
 )
 def test_values_that_mean_a_choice_are_allowed(name: str, value: object) -> None:
     assert wrong_values(WITH_CHOICES, {name: value}) == []
+
+
+@pytest.mark.parametrize("name", ["scenario", "mode", "category"])
+def test_an_empty_value_is_no_choice(name: str) -> None:
+    (wrong,) = wrong_values(WITH_CHOICES, {name: ""})
+    assert wrong.meant == "" and wrong.text.startswith(f"--{name} has no value; allowed: ")
 
 
 def test_the_hint_of_a_wrong_value_is_the_given_command_with_the_nearest() -> None:
