@@ -9,7 +9,7 @@ from .dockerfile import definition, dockerfile
 from .facts import Facts
 from .image import Account, Instruction
 from .launch import Container, Gpus
-from .request import WORK, Request
+from .request import CM_INSIDE, WORK, Request
 from .shell_words import RequestError
 
 FILE, CONTEXT = "Dockerfile", "context"
@@ -50,9 +50,11 @@ def make(request: Request, facts: Facts) -> Plan:
     account, tag = _account(request, facts), request.options.tag or facts.account.name
     is_apptainer = engine["name"] == "apptainer"
     if request.has_cm and not request.repo_url and not facts.source.commit:
+        needs_cm = any(step[0] == CM_INSIDE for step in request.steps)
         raise RequestError(
             f"{facts.source.folder} is not a git checkout, so there is no commit to put into the image",
-            hint="--repo_url=URL --repo_commit=COMMIT, or --with_cm=no",
+            hint="--repo_url=URL --repo_commit=COMMIT of a clone (git rev-parse HEAD prints it)"
+            f"{'' if needs_cm else ', or --with_cm=no'}",
         )
     gpus = _gpus(request, facts, engine["name"])
     work = facts.workspace if request.places.work == "auto" else request.places.work

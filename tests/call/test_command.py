@@ -20,6 +20,10 @@ RUN = ["run", "script", "--tags=run,mlperf,inference"]
     [
         ("run", RUN),
         ("run --model=resnet50 -v", [*RUN, "--model=resnet50", "-v"]),
+        ("-v run --model=resnet50", [*RUN, "--model=resnet50", "-v"]),
+        ("--out=json -v check tree",
+         ["run", "script", "--tags=check,mlperf,submission", "--submission_dir=tree", "--out=json", "-v"]),
+        ("-v cm show cache", ["show", "cache", "-v"]),
         ("run get,cuda --out=json", ["run", "script", "--tags=get,cuda", "--out=json"]),
         ("run --quiet get,cuda", ["run", "script", "--tags=get,cuda", "--quiet"]),
         ("check --rehearsal tree", ["run", "script", "--tags=check,mlperf,submission", "--submission_dir=tree",
@@ -45,6 +49,11 @@ def test_a_verb_is_a_command_of_cm(line: str, expected: list[str]) -> None:
     ("line", "message"),
     [
         ("rnu", "unknown verb 'rnu'. Did you mean run? Known: run, plan, show"),
+        ("-v rnu", "unknown verb 'rnu'. Did you mean run?"),
+        (
+            "--model=resnet50",
+            "no verb, found --model=resnet50. Write: crowdperf run --model=resnet50. Known: run, plan",
+        ),
         ("doctor now", "crowdperf doctor accepts options only, found now"),
         ("check a b", "crowdperf check accepts one word, for --submission_dir, found a b"),
         ("run --model resnet50", "an input and its value are one word: --model=resnet50, found --model resnet50"),

@@ -13,6 +13,9 @@ from recipe_engine.actions.cache_actions import (
     search_entries,
 )
 from recipe_engine.actions.cache_report import show_action
+from recipe_engine.actions.run import new_engine, parse_request
+from recipe_engine.planning.plan_action import make_plan
+from recipe_engine.planning.plan_text import summary_lines
 from recipe_engine.rules.errors import RequestError
 
 
@@ -48,6 +51,24 @@ def test_a_shown_entry_has_tags_path_version_maker_size_and_age(
     assert lines[2:5] == [f"  Path: {entry}", "  Version: 1.2", f"  Recipe: {row['recipe']}"]
     assert lines[5].endswith("made 1 h 1 min ago")
     assert row["recipe"].startswith("get-a,")
+
+
+def test_an_entry_whose_recipe_has_changed_since_is_marked(
+    filled: TemporaryHome, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (filled.repo / "script" / "get-b" / "run.sh").write_text("echo another\n")
+    answer = show_action({"out": "con"}, filled.engine_home)
+    assert {row["recipe"].partition(",")[0]: row["is_outdated"] for row in answer["entries"]} == {
+        "get-a": False, "get-b": True,
+    }  # fmt: skip
+    lines = capsys.readouterr().out.splitlines()
+    assert ["[outdated]" in line for line in lines if line.startswith("get-")] == [False, True]
+    assert "[outdated]: its recipe has changed since. It is reused, and --renew rebuilds it" in lines
+    show_action({"out": "con", "tags": "get,b"}, filled.engine_home)
+    assert "  Outdated: its recipe has changed since. --renew rebuilds the entry" in capsys.readouterr().out
+    plan = make_plan(new_engine(filled.engine_home, None), parse_request({"tags": "get,b"}))
+    text = "\n".join(summary_lines(plan, 120))
+    assert "= get-b (built by another version of this recipe)" in text
 
 
 @pytest.mark.parametrize(

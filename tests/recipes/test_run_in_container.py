@@ -479,7 +479,10 @@ def test_what_cannot_be_used_is_refused_with_what_is_allowed(
 def test_a_folder_without_git_needs_a_pinned_repository(tmp_path: Path, hook_input: Any) -> None:
     machine = build(tmp_path, environment=HOME)
     inputs = {"CM_CONTAINER_RECIPE_TAGS": "get,x"}
-    assert "--repo_url" in planned(tmp_path, hook_input, machine=machine, **inputs)[0]["error"]
+    refused = planned(tmp_path, hook_input, machine=machine, **inputs)[0]["error"]
+    assert "--repo_url" in refused and "--with_cm=no" not in refused, "a recipe needs CM in the image"
+    other = planned(tmp_path, hook_input, machine=machine, CM_CONTAINER_COMMANDS="id")[0]["error"]
+    assert other.endswith(", or --with_cm=no")
     pulled = {"CM_CONTAINER_REPO_URL": "https://example.org/x.git", "CM_CONTAINER_REPO_COMMIT": COMMIT}
     _, _, plan = planned(tmp_path, hook_input, machine=machine, **inputs, **pulled)
     assert ["git", "clone", "--no-checkout", "https://example.org/x.git", "/opt/crowdperf"] in run_words(plan["file"])

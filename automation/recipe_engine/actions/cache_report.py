@@ -37,7 +37,8 @@ def show_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     """Answers ``cm show cache [--tags=...] [--env] [-v]``: a line for each entry; of one, and with ``-v``, all."""
     store = Store(home.store_path)
     entries = find_entries(i, store)
-    rows = [describe_entry(entry, time.time()) for entry in entries]
+    source = home.source()
+    rows = [describe_entry(entry, time.time(), source) for entry in entries]
     if i.get("out") == "con":
         is_whole = len(rows) == 1 or is_verbose(i) or is_yes(i.get("env"))
         for entry, row in zip(entries, rows, strict=True) if is_whole else ():
@@ -45,20 +46,24 @@ def show_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
         if not rows:
             logger.info(nothing_found(i, store).describe())
         elif not is_whole:
-            index = home.source().index
-            own = {entry.uid: entry.tags for entry in index.entries}
+            own = {entry.uid: entry.tags for entry in source.index.entries}
             shorts = [short_tags(entry, own.get(entry.recipe.uid)) for entry in entries]
             print_lines(table_lines(rows, shorts, listing_width()))
         if len(rows) > 1:
             total = size_text(sum(row["size_bytes"] for row in rows))
             print_lines(["", f"{counted(len(rows), 'cache entry')}, {total}, in {home.store_path}"])
             if not is_whole:
+                if any(row["is_outdated"] for row in rows):
+                    print_lines(["[outdated]: its recipe has changed since. It is reused, and --renew rebuilds it"])
                 print_lines(["cm show cache UID shows the folder and all tags of one, -v of all"])
     return {"return": 0, "entries": rows, "cache": str(home.store_path)}
 
 
-def describe_entry(entry: CacheEntry, now_s: float) -> dict[str, Any]:
-    """What is shown of an entry: tags, path, version, maker, size in bytes, age and time since use in s, state."""
+def describe_entry(entry: CacheEntry, now_s: float, source: RecipeSource) -> dict[str, Any]:
+    """What is shown of an entry: tags, path, version, maker, size in bytes, age and time since use in s, state.
+
+    ``is_outdated``: its recipe has changed since, or is gone.
+    """
     used_s = last_use_s(entry.path)
     return {
         "uid": entry.uid,
@@ -72,6 +77,7 @@ def describe_entry(entry: CacheEntry, now_s: float) -> dict[str, Any]:
         "unused_s": None if used_s is None else max(0, round(now_s - used_s)),
         "is_complete": entry.is_complete,
         "retired": entry.retired,
+        "is_outdated": any(_recipe(entry, source)),
         "is_pinned": EntryPaths(entry.path).pinned.exists(),
         "is_in_use": is_in_use(entry.path),
         "depends_on": entry.dependent_path,
@@ -111,7 +117,8 @@ def _mark(row: Mapping[str, Any]) -> str:
     """What is special about an entry."""
     if not row["is_complete"]:
         return "[retired]" if row["retired"] else "[unfinished]"
-    return "[pinned]" if row["is_pinned"] else "[in use]" if row["is_in_use"] else ""
+    state = "[pinned]" if row["is_pinned"] else "[in use]" if row["is_in_use"] else ""
+    return " ".join(filter(None, (state, "[outdated]" if row["is_outdated"] else "")))
 
 
 def _entry_lines(row: Mapping[str, Any]) -> Iterator[str]:
@@ -121,6 +128,7 @@ def _entry_lines(row: Mapping[str, Any]) -> Iterator[str]:
         (True, f"  Path: {row['path']}"),
         (row["version"], f"  Version: {row['version']}"),
         (True, f"  Recipe: {row['recipe']}"),
+        (row["is_outdated"], "  Outdated: its recipe has changed since. --renew rebuilds the entry"),
         (True, f"  Size: {size_text(row['size_bytes'])}{used}, made {age_text(row['age_s'])} ago"),
         (row["is_pinned"], "  Pinned: cm gc cache keeps it and all that it needs"),
         (not row["is_complete"], f"  State: {row['retired'] or 'unfinished'}, never reused"),

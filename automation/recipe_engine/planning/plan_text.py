@@ -15,7 +15,7 @@ from ..rules.amounts import counted, size_text
 from ..rules.conditions import shown
 from ..rules.configure import ASKED_FOR
 from ..rules.errors import RecipeError
-from .plan import Action, Plan, PlannedStep
+from .plan import MADE_BY_ANOTHER, Action, Plan, PlannedStep
 
 
 class Look(NamedTuple):
@@ -122,6 +122,7 @@ def _short_tree_lines(plan: Plan, counts: Counter[Kind]) -> Iterator[str]:
         times = f"  x {counts[kind]}" if counts[kind] > 1 else ""
         waits = f"waits for {'; '.join(step.waits_for)}" if mark == "?" else ""
         why = step.reason.removeprefix(f"{step.label.partition(',')[0]}: ") if mark == "!" else waits
+        why = why or (MADE_BY_ANOTHER if MADE_BY_ANOTHER in step.notes else "")
         yield f"{'  ' * depth}{mark} {name}{times}{f' ({why})' if why else ''}"
 
 

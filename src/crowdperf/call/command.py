@@ -18,7 +18,7 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
 
 from crowdperf.call.cm_home import END_AT_CTRL_C, LEAVE_WORKING_FOLDER, make_index, register
@@ -88,8 +88,13 @@ crowdperf VERB --help lists the options of a verb, crowdperf VERB -v prints the 
 
 
 def words_of_cm(words: Sequence[str]) -> list[str]:
-    """The words of `cm` for those of `crowdperf`. Pure. Raises CommandError for an unknown verb or a word too many."""
-    name, rest = words[0], list(words[1:])
+    """The words of `cm` for those of `crowdperf`, which may have options before the verb. Pure. Raises CommandError for
+    an unknown verb or a word too many."""
+    before = list(takewhile(lambda word: word.startswith("-"), words))
+    if before == list(words):
+        shown = shlex.join(before)
+        raise CommandError(f"no verb, found {shown}. Write: crowdperf run {shown}. Known: {', '.join(VERBS)}")
+    name, rest = words[len(before)], [*words[len(before) + 1 :], *before]
     verb = VERBS.get(name)
     if verb is None:
         near = difflib.get_close_matches(name, VERBS, 1)
