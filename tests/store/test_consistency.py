@@ -32,7 +32,7 @@ def _read(files: Files) -> ReadBundle:
     rows = tuple(BundleFile(name=name, sha256="", size_bytes=0, masked=()) for name in files)
     manifest = Manifest(run_id="x", made_utc="", recipes_sha256="", public_key=b"", alias="", files=rows, digests={})
     signer = Signer(key_id="", public_key=b"", alias="")
-    return ReadBundle(manifest=manifest, signer=signer, digest="", files=RunFiles(files), signature=b"")
+    return ReadBundle(manifest=manifest, signer=signer, digest="", files=RunFiles(files))
 
 
 def _problems(files: Files) -> tuple[Problem, ...]:

@@ -266,8 +266,10 @@ def test_documents_of_any_shape_make_a_configuration(odd: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"), [("512 GB", 512), ("1.5 TB", 1536), ("2,048 GiB", 2048), ("lots", 0), ("", 0), ("1..5 GB", 0)]
-)
+    ("text", "expected"),
+    [("512 GB", 512), ("1.5 TB", 1536), ("2,048 GiB", 2048), ("lots", 0), ("", 0), ("1..5 GB", 0),
+     ("24 x 64GB DDR5-4800", 1536), ("16x32GB 2Rx4 PC4", 512), ("2× 1.5 TB", 3072)],
+)  # fmt: skip
 def test_memory_is_read_in_any_unit(text: str, expected: int) -> None:
     assert facts.memory_gib(text) == expected
 

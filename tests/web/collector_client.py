@@ -46,7 +46,7 @@ def reader(content: bytes, limits: Limits) -> tuple[ReadBundle, tuple[NewResult,
     sender = signer(said["key"])
     manifest = Manifest(run_id=said["run_id"], made_utc="2026-11-23T10:15Z", recipes_sha256="3" * 64,
                         public_key=sender.public_key, alias="", files=(), digests={})  # fmt: skip
-    found = ReadBundle(manifest=manifest, signer=sender, digest="4" * 64, files={}, signature=b"")
+    found = ReadBundle(manifest=manifest, signer=sender, digest="4" * 64, files={})
     return found, (new,)
 
 

@@ -119,7 +119,6 @@ class ReadBundle:
     signer: Signer
     digest: str
     files: RunFiles
-    signature: bytes
 
 
 def _content(path: Path, sender: Sender) -> tuple[bytes, tuple[str, ...]] | None:
@@ -286,7 +285,7 @@ def read_bundle(
         raise BundleRefused(*problems)
     signer = Signer(key_id=key_id_of(manifest.public_key), public_key=manifest.public_key, alias=manifest.alias)
     digest = hashlib.sha256(said).hexdigest()
-    return ReadBundle(manifest=manifest, signer=signer, digest=digest, files=members, signature=signature)
+    return ReadBundle(manifest=manifest, signer=signer, digest=digest, files=members)
 
 
 def _wrong_members(manifest: Manifest, members: Mapping[str, bytes]) -> Iterator[Problem]:

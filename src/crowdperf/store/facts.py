@@ -63,7 +63,7 @@ _SYSTEM_FACTS = ("operating_system", "framework", "other_software_stack", "host_
                  "host_storage_type", "host_networking", "accelerator_memory_capacity", "accelerator_interconnect",
                  "cooling", "system_type", "status")  # fmt: skip
 _KERNEL = re.compile(r"^\d+\.\d+(?:\.\d+)?")
-_MEMORY = re.compile(r"([\d.,]+)\s*([GT])i?B?\b", re.IGNORECASE)
+_MEMORY = re.compile(r"(?:\b(\d{1,4})\s*[x×*]\s*)?([\d.,]+)\s*([GT])i?B?\b", re.IGNORECASE)
 _PART_OF_DATA = re.compile(r"[\d,]+ of [\d,]+ samples")
 _GIB = 1 << 30
 
@@ -239,12 +239,13 @@ def _own_system(documents: Documents) -> System:
 
 
 def memory_gib(text: str) -> int:
-    """The memory of a text such as `512 GB` or `1.5 TB`; 0 where it says none. Both units are taken as binary ones."""
+    """The memory of a text such as `512 GB`, `1.5 TB` or `24 x 64GB`; 0 where it says none. Both units are taken as
+    binary ones."""
     found = _MEMORY.search(text)
-    number = published_rows.figure_of(found.group(1).replace(",", "")) if found else None
+    number = published_rows.figure_of(found[2].replace(",", "")) if found else None
     if found is None or number is None:
         return 0
-    return round(number * (1024 if found.group(2).upper() == "T" else 1))
+    return round(int(found[1] or 1) * number * (1024 if found[3].upper() == "T" else 1))
 
 
 def _described_system(documents: Documents) -> System:

@@ -187,11 +187,10 @@ def canonical(value: Any) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Withdrawal:
-    """A request to take a result back. nonce: what tells a replay from a new request."""
+    """A request to take a result back."""
 
     result_id: str
     signer: Signer
-    nonce: str
 
 
 def sign_withdrawal(key: SigningKey, result_id: str) -> bytes:
@@ -221,4 +220,4 @@ def read_withdrawal(body: bytes) -> Withdrawal:
     if not is_signed_by(public_key, signature, signed):
         raise refused("SIGNATURE", "withdrawal", "the signature does not match", "that of its key")
     signer = Signer(key_id=key_id_of(public_key), public_key=public_key, alias="")
-    return Withdrawal(result_id=result_id, signer=signer, nonce=nonce)
+    return Withdrawal(result_id=result_id, signer=signer)
