@@ -184,7 +184,7 @@ def test_a_row_that_says_another_recipe_never_makes_a_wrong_hit(root: Path) -> N
     names_of(root, "get-a")
     other = key_of("get-b").recipe.uid
     edit(file_of(root), lambda words: [word if number % 2 == 0 else other for number, word in enumerate(words)])
-    assert all(entry.recipe.uid == other for entry in EntryIndex(root).of_recipe(other))
+    assert list(EntryIndex(root).of_recipe(other)) == []
 
 
 def test_a_cache_whose_index_cannot_be_written_is_read(root: Path, reads: list[Path]) -> None:
