@@ -6,13 +6,12 @@ What the settings become is decided in `conf_plan.py`, the call is read in `inpu
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine. Put it first with: cm use crowdperf:script")
 
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
-
-import yaml
 
 from crowdperf.kit.user_paths import given_path, users_folder
 from crowdperf.kit.whole_file import write_whole
+from crowdperf.logs import recorded_targets
 from crowdperf.rules.benchmarks import BENCHMARKS
 
 from . import conf_plan, inputs
@@ -27,19 +26,25 @@ HINT = "hint: cm run script --tags=generate,mlperf,inference,user-conf --model=r
 def plan(i: dict[str, Any]) -> dict[str, Any]:
     """Crowdperf hook of `cm plan script`: refuses what a run would refuse; writes nothing."""
     try:
-        inputs.read(i["values"], str(i["env"].get("CM_VERSION") or ""))
-    except inputs.BadCall as error:
+        _read(i)
+    except (inputs.BadCall, recorded_targets.BadFile) as error:
         return {"return": 1, "error": f"{error}\n{HINT}"}
     return {"return": 0}
+
+
+def _read(i: dict[str, Any]) -> tuple[inputs.Call, Mapping[str, Mapping[str, Any]]]:
+    """The call, and what the configuration of the system holds for its model, by scenario."""
+    call = inputs.read(i["values"], str(i["env"].get("CM_VERSION") or ""))
+    path = given_path(i["env"], "CM_SUT_CONFIG_FILE")
+    return call, {} if path is None else recorded_targets.read(path).get(call.model, {})
 
 
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """CM hook: writes user.conf, tells its lines and the durations, gives both as state."""
     env = i["env"]
     try:
-        call = inputs.read(i["values"], str(env.get("CM_VERSION") or ""))
-        recorded = recorded_values(Path(str(env.get("CM_SUT_CONFIG_FILE") or "")), call.model)
-    except inputs.BadCall as error:
+        call, recorded = _read(i)
+    except (inputs.BadCall, recorded_targets.BadFile) as error:
         return {"return": 1, "error": f"{error}\n{HINT}"}
     unused_in = str(env.get(UNUSED_KEY) or "")
     planned = [
@@ -62,16 +67,6 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     env["CM_MLPERF_USER_CONF"] = str(path)
     i["state"]["mlperf_user_conf"] = record(planned, str(path), call)
     return {"return": 0}
-
-
-def recorded_values(path: Path, model: str) -> dict[str, Any]:
-    """What the configuration of the system holds for a model, by scenario."""
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    except (OSError, yaml.YAMLError) as error:
-        raise inputs.BadCall(f"cannot read {path}: {error}") from error
-    rows = content.get(model) if isinstance(content, dict) else None
-    return {name: row for name, row in (rows or {}).items() if isinstance(row, dict)}
 
 
 def record(planned: list[conf_plan.Planned], path: str, call: inputs.Call) -> dict[str, Any]:

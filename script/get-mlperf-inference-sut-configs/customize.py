@@ -1,6 +1,6 @@
 """Hooks of get-mlperf-inference-sut-configs: name the system, find its file, record a value where one is given.
 
-Names are made in `sutname.py`, the file is read and written in `sutfile.py`.
+Names are made in `sutname.py`, the file is read and written by `crowdperf.logs.recorded_targets`.
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
@@ -15,12 +15,13 @@ from typing import Any
 from crowdperf.call.values import text_of
 from crowdperf.kit.numbers import positive_number
 from crowdperf.kit.user_paths import given_path, home_folder, users_folder
+from crowdperf.logs import recorded_targets
 from crowdperf.machine import nvidia
 from crowdperf.machine.probe import Machine
 from crowdperf.rules.benchmarks import record_of
 from crowdperf.rules.names import TARGETS, UnknownName, parse_scenario
 
-from . import sutfile, sutname
+from . import sutname
 
 FOLDER_NAME = "mlperf-inference-sut-configs"
 HINT = (
@@ -51,8 +52,8 @@ def _answer(i: dict[str, Any], *, is_planned: bool) -> dict[str, Any]:
         sut = sut_of(env, i.get("machine") or Machine(), folder)
         path = folder / sut.config_file
         entry = entry_of(env)
-        content = sutfile.read(path) if entry is None or is_planned else sutfile.record(path, entry)
-    except (sutname.BadName, sutfile.BadFile, BadInput) as error:
+        content = recorded_targets.read(path) if entry is None or is_planned else recorded_targets.record(path, entry)
+    except (sutname.BadName, recorded_targets.BadFile, BadInput) as error:
         return {"return": 1, "error": f"{error}\n{HINT}"}
     if entry is not None and not is_planned:
         what = f"SUT: {sut.name}, model: {entry.model}, scenario: {entry.scenario.value}, {entry.scenario.target_key}"
@@ -105,7 +106,7 @@ def newest_version(sut: sutname.Sut, folder: Path) -> sutname.Sut:
     return dataclasses.replace(sut, backend_version=version)
 
 
-def entry_of(env: dict[str, Any]) -> sutfile.Entry | None:
+def entry_of(env: dict[str, Any]) -> recorded_targets.Entry | None:
     """The value to record; None when none is given. Raises BadInput."""
     model = text_of(env, "CM_SUT_CONFIG_MODEL")
     try:
@@ -125,7 +126,7 @@ def entry_of(env: dict[str, Any]) -> sutfile.Entry | None:
     if not model or list(given) != [wanted]:
         raise BadInput(f"to record a value of {scenario.value}, give --model and --{name}, and no other target")
     seen = text_of(env, "CM_SUT_CONFIG_MEASURED")
-    return sutfile.Entry(
+    return recorded_targets.Entry(
         model=model,
         scenario=scenario,
         value=_positive(given[wanted], name),

@@ -6,10 +6,7 @@ Effects: calls other recipes, writes `sut.json`, and prints. Everything is decid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import Any
-
-import yaml
 
 from crowdperf.call.recipe_calls import Access, run_recipe
 from crowdperf.kit.whole_file import read_object, write_json
@@ -52,6 +49,7 @@ def perform(call: Call) -> dict[str, Any]:
         print(line)
     named = call.make(calls.config_call(request, _backend_version(call)), is_silent=True)
     sut, config_file = named["new_state"]["CM_SUT_RECORD"], named["new_env"]["CM_SUT_CONFIG_FILE"]
+    kept = named["new_state"]["CM_SUT_CONFIG"][sut["sut"]]
     paths = ResultsPaths(request.style_folder, sut["sut"])
     print(f"SUT: {sut['sut']}\nResults: {paths.folder}", flush=True)
     record = {"format": SUT_FORMAT, **sut}
@@ -63,7 +61,7 @@ def perform(call: Call) -> dict[str, Any]:
         found = _find(call, request, sut)
         print("\n".join(found_lines(found, config_file, _accuracy_line(call))), flush=True)
         return {"mlperf_sut": sut, "folder": str(paths.folder), "problems": []}
-    recorded = _recorded(call, sut, config_file)
+    recorded = _recorded(call, sut, config_file, kept)
     inputs = calls.run_call(request, sut["sut"], request.scenarios, recorded)
     results = call.make(inputs)["new_state"]["mlperf_results"]
     if request.has_readmes:
@@ -135,14 +133,16 @@ def _line(call: Call, variation: str, scenarios: Sequence[Scenario], inputs: Map
     return pages.command(",".join(tags), {**repeat, **inputs})
 
 
-def _recorded(call: Call, sut: Mapping[str, str], config_file: str) -> dict[Scenario, tuple[str, str]]:
+def _recorded(
+    call: Call, sut: Mapping[str, str], config_file: str, kept: Mapping[str, Any]
+) -> dict[Scenario, tuple[str, str]]:
     """The targets of the runs that were found, with their origin; Server's is searched first where there is none.
 
     Also tells the lines of user.conf and how long the runs will take.
     """
     request = call.request
     is_used = request.execution_mode in RECORDED_STYLES and Mode.PERFORMANCE in request.modes
-    if is_used and _lacks_server_rate(call, config_file):
+    if is_used and _lacks_server_rate(request, kept):
         by_hand = _find_line(call, [Scenario.SERVER])
         print(f"no target_qps is recorded for Server, so it is searched now. By hand:\n{by_hand}")
         finding = replace(
@@ -173,13 +173,10 @@ def _find_line(call: Call, scenarios: Sequence[Scenario]) -> str:
     return _line(call, "find-performance", scenarios, {"execution_mode": ExecutionMode.TEST.value})
 
 
-def _lacks_server_rate(call: Call, config_file: str) -> bool:
-    request, scenario = call.request, Scenario.SERVER
-    if scenario not in request.scenarios or calls.given_target(request, scenario) is not None:
-        return False
-    path = Path(config_file)
-    content = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else None
-    return scenario.value not in ((content or {}).get(request.model) or {})
+def _lacks_server_rate(request: Request, recorded: Mapping[str, Any]) -> bool:
+    """Whether neither the user nor an earlier search gives the rate of Server. recorded: all that was found here."""
+    is_needed = Scenario.SERVER in request.scenarios and calls.given_target(request, Scenario.SERVER) is None
+    return is_needed and Scenario.SERVER.value not in recorded.get(request.model, {})
 
 
 def verdicts(request: Request, results: Mapping[str, Any]) -> list[str]:

@@ -129,6 +129,30 @@ def test_a_model_that_mlperf_does_not_know_is_told_to_be_one(call, capsys):
 
 
 @pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("resnet50: {Offline: {origin: found}}", "resnet50: Offline: target_qps: found None; allowed: a number"),
+        ("resnet50: {Offline: {target_qps: many}}", "target_qps: found 'many'; allowed: a number above 0"),
+        ("resnet50: {Offline: {target_qps: true}}", "target_qps: found True; allowed: a number above 0"),
+        ("resnet50: {Offline: {target_qps: 1, measured: x}}", "measured: found 'x'; allowed: a number above 0"),
+        ("resnet50: 3", "resnet50: found a YAML int; allowed: a mapping of scenarios"),
+        ("- 1", "a YAML list, not a mapping"),
+        ("[" * 5000, "not valid YAML (maximum recursion depth"),
+        ("\xe9", "not UTF-8 text"),
+    ],
+)
+def test_a_given_file_of_recorded_values_that_is_odd_is_refused(tmp_path, hook_input, text, words):
+    config = tmp_path / "mine.yaml"
+    config.write_bytes(text.encode("latin-1"))
+    env = {"CM_MLPERF_MODEL": "resnet50", "CM_SUT_CONFIG_FILE": "mine.yaml", "CM_TMP_CURRENT_PATH": str(tmp_path)}
+    for hook in (recipe.plan, recipe.preprocess):
+        answer = hook(hook_input({**META["default_env"], **env}, meta=META))
+        assert (answer["return"], words in answer["error"]) == (1, True)
+        assert str(config) in answer["error"]
+    assert not (tmp_path / "user.conf").exists()
+
+
+@pytest.mark.parametrize(
     ("env", "words"),
     [
         ({}, "give the benchmark"),

@@ -9,11 +9,11 @@ import pytest
 import yaml
 from recipe_loader import load_module, load_recipe, recipe_meta
 
+from crowdperf.logs import recorded_targets
 from crowdperf.machine.probe import Machine, Ran
 from crowdperf.rules.names import Scenario
 
 recipe = load_recipe("get-mlperf-inference-sut-configs")
-sutfile = load_module("get-mlperf-inference-sut-configs", "sutfile")
 sutname = load_module("get-mlperf-inference-sut-configs", "sutname")
 
 META = recipe_meta("get-mlperf-inference-sut-configs")
@@ -154,8 +154,8 @@ def test_a_file_that_holds_something_else_is_refused_and_left(call, text):
 
 
 def _record(path: str, number: int) -> None:
-    entry = sutfile.Entry(model=f"m{number}", scenario=Scenario.OFFLINE, value=1.0 + number, origin="o")
-    sutfile.record(Path(path), entry)
+    entry = recorded_targets.Entry(model=f"m{number}", scenario=Scenario.OFFLINE, value=1.0 + number, origin="o")
+    recorded_targets.record(Path(path), entry)
 
 
 def test_calls_that_record_at_the_same_time_all_find_their_value(tmp_path):
@@ -166,5 +166,5 @@ def test_calls_that_record_at_the_same_time_all_find_their_value(tmp_path):
         process.start()
     for process in processes:
         process.join()
-    assert sorted(sutfile.read(path)) == [f"m{number}" for number in range(8)]
+    assert sorted(recorded_targets.read(path)) == [f"m{number}" for number in range(8)]
     assert [item.name for item in path.parent.iterdir()] == ["config.yaml"]

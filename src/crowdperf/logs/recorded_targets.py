@@ -1,4 +1,4 @@
-"""Reads and writes the configuration file of one system under test.
+"""Reads and writes the targets that were found on one system under test, of which each has its own file.
 
     resnet50:
       Offline:
@@ -14,16 +14,15 @@ Rates in samples or queries per second, latencies in ms. A change is made under 
 two calls that record at the same time both find their value in it.
 """
 
-import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from crowdperf.kit.file_locks import file_lock
-from crowdperf.kit.text_documents import given_text
+from crowdperf.kit.numbers import positive_number
+from crowdperf.kit.text_documents import given_text, yaml_mapping
 from crowdperf.kit.whole_file import write_whole
 from crowdperf.rules.names import Scenario
 
@@ -45,38 +44,33 @@ class Entry:
     measured: float | None = None
 
 
-def parse(text: str, source: str) -> dict[str, dict[str, dict[str, Any]]]:
-    """The content of a file: model to scenario to key. Raises BadFile; ``source`` is for the message."""
-    hint = f"hint: correct or remove {source}"
-    try:
-        content = yaml.safe_load(text) or {}
-    except yaml.YAMLError as error:
-        raise BadFile(f"{source} is not YAML: {error}\n{hint}") from error
-    if not isinstance(content, dict):
-        raise BadFile(f"{source} contains no mapping of models\n{hint}")
-    names = [scenario.value for scenario in Scenario]
-    for model, rows in content.items():
-        for scenario, row in rows.items() if isinstance(rows, dict) else [("", None)]:
-            if scenario not in names or not isinstance(row, dict):
-                raise BadFile(f"{source}: {model}: found {scenario!r}; allowed: {', '.join(names)}\n{hint}")
-            key = Scenario(scenario).target_key
-            value = row.get(key)
-            for name, found in ((key, value), ("measured", row.get("measured", value))):
-                if not isinstance(found, int | float) or not math.isfinite(found) or found <= 0:
-                    where = f"{source}: {model}: {scenario}: {name}"
-                    raise BadFile(f"{where}: found {found!r}; allowed: a number above 0\n{hint}")
-    return content
-
-
-def read(path: Path) -> dict[str, dict[str, dict[str, Any]]]:
-    """The content of the file; empty when there is none. Raises BadFile."""
+def read(path: Path) -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
+    """The content of the file, model to scenario to key; empty when there is none. Raises BadFile."""
     try:
         text = given_text(path)
+        is_empty = not re.sub(r"(?m)^\s*#.*", "", text).strip()
+        content: Mapping[str, Any] = {} if is_empty else yaml_mapping(text)
+        for model, rows in content.items():
+            if not isinstance(rows, dict):
+                raise ValueError(f"{model}: found a YAML {type(rows).__name__}; allowed: a mapping of scenarios")
+            for scenario, row in rows.items():
+                _check(row, str(scenario), f"{model}: {scenario}")
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        raise BadFile(f"cannot read {path}: {error}") from error
-    return parse(text, str(path))
+        raise BadFile(f"cannot read {path}: {error}\nhint: correct or remove {path}") from error
+    return content
+
+
+def _check(row: object, scenario: str, where: str) -> None:
+    names = [item.value for item in Scenario]
+    if scenario not in names or not isinstance(row, dict):
+        raise ValueError(f"{where}: found {row!r:.60}; allowed: a mapping, of {', '.join(names)}")
+    key = Scenario(scenario).target_key
+    for name in (key, *(("measured",) if "measured" in row else ())):
+        found = row.get(name)
+        if isinstance(found, bool) or not isinstance(found, int | float) or positive_number(str(found)) is None:
+            raise ValueError(f"{where}: {name}: found {found!r}; allowed: a number above 0")
 
 
 def with_entry(content: Mapping[str, Mapping[str, Any]], entry: Entry) -> dict[str, dict[str, Any]]:
@@ -90,6 +84,8 @@ def with_entry(content: Mapping[str, Mapping[str, Any]], entry: Entry) -> dict[s
 
 def record(path: Path, entry: Entry) -> dict[str, dict[str, Any]]:
     """Puts one value into the file and gives its content. Raises BadFile."""
+    import yaml  # only recipes write such files, and this room is also used without PyYAML
+
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with file_lock(path.parent, is_needed=False):
