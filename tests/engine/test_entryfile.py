@@ -63,6 +63,12 @@ def test_a_record_of_another_format_is_none(ours: Any) -> None:
     assert entry.record is None
 
 
+def test_names_in_a_record_are_texts_whatever_was_edited() -> None:
+    ours = {"format": 1, **RECORD._asdict(), "explicit": [None, 3]}
+    entry = parse_entry({**CM_META, "crowdperf": ours}, Path("/c/x"))
+    assert entry and entry.record and entry.record.explicit == ("None", "3")
+
+
 @pytest.mark.parametrize("meta", [None, [], "x", {}, {**CM_META, "automation_uid": "5b4e0237da074764"}])
 def test_what_is_no_cache_entry_is_none(meta: Any) -> None:
     assert parse_entry(meta, Path("/c/x")) is None
@@ -117,6 +123,10 @@ def test_declared_files_survive_writing_and_reading(tmp_path: Path) -> None:
     assert entry is not None
     write_json(EntryPaths(tmp_path).details, {"files": [record._asdict()], "state_sha256": "a"})
     assert details_of(entry) == EntryDetails(files=(record,), state_sha256="a")
+    write_json(EntryPaths(tmp_path).details, {"files": [{**record._asdict(), "size_bytes": []}], "state_sha256": "a"})
+    assert details_of(entry) is None, "edited"
+    write_json(EntryPaths(tmp_path).details, {"files": [{**record._asdict(), "path": 7}], "state_sha256": "a"})
+    assert [file.path for file in (details_of(entry) or EntryDetails()).files] == ["7"]
 
 
 def test_each_writing_has_another_stamp_even_in_the_same_tick(tmp_path: Path) -> None:

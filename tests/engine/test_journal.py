@@ -196,7 +196,10 @@ def test_a_journal_that_was_cut_off_anywhere_can_be_read(home: TemporaryHome, cu
     assert list(run_lines(run))
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", '{"format": 99}', '"x"'])
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{", '{"format": 99}', '"x"', '{"format": 1, "secrets": true}', '{"format": 1, "inputs": ["x"]}'],
+)
 def test_a_folder_without_a_request_is_no_run(tmp_path: Path, text: str) -> None:
     (tmp_path / "request.json").write_text(text)
     assert read_run(tmp_path) is None
@@ -205,8 +208,10 @@ def test_a_folder_without_a_request_is_no_run(tmp_path: Path, text: str) -> None
 
 def test_rows_of_any_shape_are_read_without_an_error() -> None:
     text = '{"event": "start", "step": ["a"]}\nnonsense\n[1]\n{"event": "done", "step": 3}\n{"event": "done"}\n{"event"'
-    assert [row["event"] for row in parse_rows(text)] == ["start", "done"]
-    assert [(step.label, step.status) for step in steps_of(parse_rows(text))] == [("a", "unfinished")]
+    odd = [{"step": [["a"]]}, {"variations": "v"}, {"event": []}, {"path": None}, {"duration_s": "1"}, {"code": [1]}]
+    rows = parse_rows("\n".join([*map(json.dumps, odd), "[" * 100_000, text]))
+    assert [row["event"] for row in rows] == ["start", "done"]
+    assert [(step.label, step.status) for step in steps_of(rows)] == [("a", "unfinished")]
 
 
 def row(event: str, *step: str, **more: Any) -> dict[str, Any]:

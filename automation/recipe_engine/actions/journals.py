@@ -112,7 +112,10 @@ def recorded_runs(root: Path, command: str | None = None) -> list[RecordedRun]:
 def _request_in(folder: Path) -> Mapping[str, Any]:
     """What was asked for by the run whose journal is in ``folder``; empty when there is none."""
     request = read_json(folder / REQUEST_FILE)
-    return request if isinstance(request, dict) and request.get("format") == FORMAT else {}
+    if not isinstance(request, dict) or request.get("format") != FORMAT:
+        return {}
+    is_usable = isinstance(request.get("inputs", {}), dict) and _are_texts(request.get("secrets", []))
+    return request if is_usable else {}
 
 
 def read_run(folder: Path) -> RecordedRun | None:
@@ -143,14 +146,27 @@ def read_run(folder: Path) -> RecordedRun | None:
 
 
 def parse_rows(text: str) -> list[dict[str, Any]]:
-    """The rows of a journal; a last line that was cut off by a crash is left out."""
+    """The rows of a journal; a last line that was cut off by a crash, and what no journal holds, are left out."""
     rows = []
     for line in text.splitlines():
-        with suppress(ValueError):
+        with suppress(ValueError, RecursionError):
             row = json.loads(line)
-            if isinstance(row, dict) and isinstance(row.get("step", []), list):
+            if isinstance(row, dict) and _is_row(row):
                 rows.append(row)
     return rows
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _is_row(row: Mapping[str, Any]) -> bool:
+    """Whether the values that a reader works with have the types that the writer gives them."""
+    texts = (row.get(name, "") for name in ("event", "recipe", "path", "digest", "used"))
+    numbers = (row.get(name, 0) for name in ("code", "duration_s"))
+    are_lists = all(_are_texts(row.get(name, [])) for name in ("step", "variations"))
+    are_numbers = all(isinstance(one, int | float) and abs(one) < 1e18 for one in numbers)
+    return are_lists and are_numbers and all(isinstance(one, str) for one in texts)
 
 
 def steps_of(rows: Iterable[Mapping[str, Any]]) -> tuple[RunStep, ...]:

@@ -165,7 +165,7 @@ def parse_entry(meta: Any, path: Path) -> CacheEntry | None:
 
 def _parse_record(row: Mapping[str, Any]) -> EntryRecord:
     fields: dict[str, Any] = {name: str(row.get(name, "")) for name in RECORD_TEXTS}
-    fields |= {name: tuple(row.get(name, ())) for name in RECORD_LISTS}
+    fields |= {name: tuple(map(str, row.get(name, ()))) for name in RECORD_LISTS}
     return EntryRecord(**fields, inputs=dict(row.get("inputs", {})))
 
 
@@ -275,7 +275,10 @@ def details_of(entry: CacheEntry) -> EntryDetails | None:
     row = read_json(EntryPaths(entry.path).details)
     try:
         return EntryDetails(
-            files=tuple(FileRecord(*(file[name] for name in FileRecord._fields)) for file in row["files"]),
+            files=tuple(
+                FileRecord(str(file["path"]), int(file["size_bytes"]), int(file["mtime_ns"]), str(file["sha256"]))
+                for file in row["files"]
+            ),
             state_sha256=str(row["state_sha256"]),
             dependencies=tuple(str(uid) for uid in row.get("dependencies") or ()),
             request=dict(row.get("request") or {}),
