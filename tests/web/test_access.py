@@ -78,6 +78,7 @@ BAD = (
     ({"host": "example.org"}, "--behind_proxy"),
     ({"port": "70000"}, "0 to 65535"),
     ({"port": "²"}, "whole number"),
+    ({"port": "9" * 5_000}, "whole number"),
     ({"read_only": "maybe"}, "yes, no"),
     ({"read_only": "yes"}, "does not exist"),
     ({"read_only": "yes", "open_uploads": "yes"}, "does not accept uploads"),

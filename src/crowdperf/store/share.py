@@ -61,15 +61,18 @@ _CONTRADICTS = (
     "see the rules in docs/reference/endpoints-rules.md. If the server uses another name for the model, rerun the "
     "command of the curve: its tree then has the name of --served_model"
 )
+_NOT_HERE = "check --collector: this is another server, or a collector that only shows results (--read_only)"
 _HINTS = {
     401: "give the collector's token: --token=FILE",
     403: "the collector has blocked this key, or the result is another's",
+    404: _NOT_HERE,
+    405: _NOT_HERE,
     409: "another result with this run id was sent with this key. Start a new run, or withdraw the earlier result",
     410: "it was withdrawn. The result and its log cannot be sent again with any key: start a new run",
     413: "the collector only accepts smaller bundles",
     422: "the collector's rules: docs/howto/share-results.md",
     429: "wait a little, then rerun the command",
-    503: "the collector is full. Rerun the command later",
+    503: "the collector cannot take it now. Rerun the command later",
 }
 _UNDECIDED = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
 SAME_LOG = "same log"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from crowdperf.call.values import is_yes, truth_of
+from crowdperf.kit.numbers import whole_number
 from crowdperf.kit.server_address import is_loopback, server_parts
 from crowdperf.kit.user_paths import expanded
 
@@ -74,9 +75,10 @@ def _whole(given: Mapping[str, str], name: str, default: int, least: int, most: 
     text = given.get(name, "").strip()
     if not text:
         return default
-    if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
+    number = whole_number(text, least)
+    if number is None or number > most:
         raise SettingsError(f"--{name}={text}; allowed: a whole number from {least} to {most}")
-    return int(text)
+    return number
 
 
 def _origin(text: str) -> str:
