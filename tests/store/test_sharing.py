@@ -139,7 +139,7 @@ def test_it_is_sent_with_the_token_and_the_link_is_printed(
         (2, (429, {}, {}), "wait a little"),
         (2, (500, {"error": "\x1b[31mred"}, {}), "\\x1b[31mred"),
         (1, (404, {}, {}), "a collector that only shows results"),
-        (2, (503, {"error": "too many uploads are being checked"}, {}), "cannot take it now"),
+        (2, (503, {"error": "too many uploads are being checked"}, {}), "cannot accept it now"),
     ],
 )  # fmt: skip
 def test_what_a_collector_refuses_stays_with_the_reason(

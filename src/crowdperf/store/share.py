@@ -72,7 +72,7 @@ _HINTS = {
     413: "the collector only accepts smaller bundles",
     422: "the collector's rules: docs/howto/share-results.md",
     429: "wait a little, then rerun the command",
-    503: "the collector cannot take it now. Rerun the command later",
+    503: "the collector cannot accept it now. Rerun the command later",
 }
 _UNDECIDED = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
 SAME_LOG = "same log"
