@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -226,8 +226,7 @@ def test_a_file_that_the_run_was_given_travels_in_the_record(maker: TemporaryHom
 @pytest.mark.parametrize("bad", ["No", "off", "false", "n-o", " no "])
 def test_a_choice_may_be_recorded_in_any_spelling_that_a_run_accepts(maker: TemporaryHome, bad: str) -> None:
     folder = make(maker)
-    path = folder / "run" / "one" / "record.json"
-    path.write_text(resealed(path.read_text(), lambda row: row["request"]["inputs"].update(bad=bad)))
+    reseal(folder, lambda row: row["request"]["inputs"].update(bad=bad))
     assert reproduce(maker, folder, check_only=True)["verdict"] == "same inputs"
 
 
@@ -273,18 +272,26 @@ def test_an_exact_figure_must_be_equal(maker: TemporaryHome) -> None:
 
 def test_a_run_that_makes_nothing_ends_with_its_own_error(maker: TemporaryHome) -> None:
     folder = make(maker, word="w")
-    recorded = folder / "run" / "one" / "record.json"
-    text = recorded.read_text()
-    recorded.write_text(resealed(text, lambda row: row["request"]["inputs"].update(bad="yes")))
+    reseal(folder, lambda row: row["request"]["inputs"].update(bad="yes"))
     with pytest.raises(Exception, match="no response out") as caught:
         reproduce(maker, folder)
     assert "while reproducing thing/one in" in str(getattr(caught.value, "notes", ""))
 
 
-def resealed(text: str, change: Any) -> str:
-    row = json.loads(text)
+def reseal(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Changes the record of a result and seals it anew."""
+    row = record_of(folder)
     change(row)
-    return json.dumps(sealed({name: value for name, value in row.items() if name not in (SEALS, "format")}))
+    content = {name: value for name, value in row.items() if name not in (SEALS, "format")}
+    (folder / "run" / "one" / "record.json").write_text(json.dumps(sealed(content)))
+
+
+def refused(maker: TemporaryHome, folder: Path, words: str) -> None:
+    """A run, a check and a plan end with the same refusal, which has no control characters."""
+    for mode in ({}, {"check_only": True}, {"plan": True}):
+        with pytest.raises(RequestError, match=words) as caught:
+            reproduce(maker, folder, **mode)
+        assert "\x1b" not in caught.value.describe()
 
 
 # --- what differs is named ---
@@ -344,10 +351,8 @@ def test_one_byte_of_the_result_itself_is_named(maker: TemporaryHome) -> None:
 
 def test_an_edited_line_of_a_recorded_configuration_is_named(maker: TemporaryHome) -> None:
     folder = make(maker)
-    path = folder / "run" / "one" / "record.json"
     (folder / "run" / "one" / "score.txt").write_text("# score\na.b = 1\nc = 2\n")
-    change = {"score.txt": {"a.b": "1", "c": "1"}}
-    path.write_text(resealed(path.read_text(), lambda row: row["inputs"].update(change)))
+    reseal(folder, lambda row: row["inputs"].update({"score.txt": {"a.b": "1", "c": "1"}}))
     (row,) = reproduce(maker, folder)["results"]
     assert [tuple(found.values()) for found in row["differing"]] == [
         ("result", "score.txt c", "1", "2", "this line was edited")
@@ -448,10 +453,10 @@ def test_a_path_that_a_recipe_gives_as_an_object_or_in_a_tuple_names_no_place_of
 def hostile(home: TemporaryHome, change: Any) -> Path:
     """A sound result whose record was changed and sealed anew."""
     folder = make(home)
-    path = folder / "run" / "one" / "record.json"
-    path.write_text(resealed(path.read_text(), change))
-    (path.parent / "python3").write_text(f"#!/bin/bash\ntouch {home.work / 'ran'}\n")
-    (path.parent / "python3").chmod(0o755)
+    reseal(folder, change)
+    program = folder / "run" / "one" / "python3"
+    program.write_text(f"#!/bin/bash\ntouch {home.work / 'ran'}\n")
+    program.chmod(0o755)
     return folder
 
 
@@ -495,11 +500,7 @@ def test_a_folder_cannot_ask_for_what_its_recipe_does_not_offer(
     maker: TemporaryHome, inputs: dict[str, Any], reason: str
 ) -> None:
     folder = hostile(maker, lambda row: row["request"]["inputs"].update(inputs))
-    modes: tuple[dict[str, Any], ...] = ({}, {"check_only": True}, {"plan": True})
-    for mode in modes:
-        with pytest.raises(RequestError, match=reason) as caught:
-            reproduce(maker, folder, **mode)
-        assert "\x1b" not in caught.value.describe()
+    refused(maker, folder, reason)
     assert not (maker.work / "reproduced").exists()
     assert not (maker.work / "ran").exists()
 
@@ -507,11 +508,9 @@ def test_a_folder_cannot_ask_for_what_its_recipe_does_not_offer(
 def test_an_absolute_path_into_the_folder_is_refused_through_links_too(maker: TemporaryHome) -> None:
     folder = make(maker)
     (maker.work / "link").symlink_to(folder)
-    path = folder / "run" / "one" / "record.json"
-    text = path.read_text()
     for place in (folder, maker.work / "link"):
         for value in (f"{place}/run", f"x={place}/run/one/score.txt", str(place)):
-            path.write_text(resealed(text, lambda row, value=value: row["request"]["inputs"].update(word=value)))
+            reseal(folder, lambda row, value=value: row["request"]["inputs"].update(word=value))
             with pytest.raises(RequestError, match="--word: must not be inside the folder"):
                 reproduce(maker, folder)
 
@@ -531,11 +530,7 @@ def test_an_absolute_path_into_the_folder_is_refused_through_links_too(maker: Te
     ],
 )
 def test_a_record_that_leads_astray_is_refused(maker: TemporaryHome, change: Any, words: str) -> None:
-    folder = hostile(maker, change)
-    modes: tuple[dict[str, Any], ...] = ({}, {"check_only": True}, {"plan": True})
-    for mode in modes:
-        with pytest.raises(RequestError, match=words):
-            reproduce(maker, folder, **mode)
+    refused(maker, hostile(maker, change), words)
 
 
 def test_an_input_that_no_folder_may_ask_for_counts_when_the_user_gives_it(maker: TemporaryHome) -> None:
@@ -627,30 +622,17 @@ def test_a_record_made_before_packages_were_noted_is_compared_without_them(
 ) -> None:
     uses_package(maker)
     folder = make(maker)
-    row = record_of(folder)
-    del row["lock"]["library"]
-    content = {name: value for name, value in row.items() if name not in ("format", SEALS)}
-    (folder / "run" / "one" / "record.json").write_text(json.dumps(sealed(content)))
+    reseal(folder, lambda row: row["lock"].pop("library"))
     assert reproduce(maker, folder, check_only=True)["verdict"] == "same inputs"
     assert caplog.text.count("has no digests of the packages that recipes use") == 1
 
 
 def test_a_recipe_of_a_record_that_is_no_longer_registered_is_named(maker: TemporaryHome) -> None:
     folder = make(maker)
-    row = record_of(folder)
-    row["lock"]["recipes"]["get-old-lib,a000000000000001"] = "0" * 64
-    content = {name: value for name, value in row.items() if name not in ("format", SEALS)}
-    (folder / "run" / "one" / "record.json").write_text(json.dumps(sealed(content)))
+    reseal(folder, lambda row: row["lock"]["recipes"].update({"get-old-lib,a000000000000001": "0" * 64}))
     answer = reproduce(maker, folder, check_only=True)
     assert (answer["verdict"], differing(answer)) == ("inputs differ", ["get-old-lib"])
     assert answer["results"][0]["differing"][0]["note"] == "no registered repository has this recipe"
-
-
-def made_by(folder: Path, **made: Any) -> None:
-    """Lets a record say which crowdperf made it."""
-    row = record_of(folder)
-    content = {name: value for name, value in row.items() if name not in ("format", SEALS)}
-    (folder / "run" / "one" / "record.json").write_text(json.dumps(sealed({**content, "crowdperf": made})))
 
 
 @pytest.mark.parametrize(
@@ -671,7 +653,7 @@ def test_what_can_be_done_for_a_result_of_other_code_is_said(
     maker: TemporaryHome, caplog: pytest.LogCaptureFixture, made: dict[str, Any], shown: list[str], not_shown: str
 ) -> None:
     folder = make(maker)
-    made_by(folder, **made)
+    reseal(folder, lambda row: row.update(crowdperf=made))
     assert reproduce(maker, folder, check_only=True)["verdict"] == "same inputs"
     one = parse_record((folder / "run" / "one" / "record.json").read_text(), "it")._replace(folder=folder)
     text = "\n".join(other_code_lines(one, "cm run script X", Path("/new"), Path("/srv/crowdperf")))
@@ -697,7 +679,7 @@ def test_a_recipe_of_which_many_files_moved_is_one_line_and_the_json_has_all(
     for number in range(9):
         (recipe / f"part_{number}.py").write_text("")
     folder = make(maker)
-    made_by(folder, commit="a" * 40, version="0.0.1", is_modified=False)
+    reseal(folder, lambda row: row.update(crowdperf={"commit": "a" * 40, "version": "0.0.1", "is_modified": False}))
     for number in range(7):
         (recipe / f"part_{number}.py").unlink()
     (recipe / "part_7.py").write_text("#")
