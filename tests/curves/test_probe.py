@@ -21,6 +21,7 @@ def server() -> Iterator[tuple[Stub, str]]:
         ("http://host:8000/", "http://host:8000"),
         ("https://host/gateway/v1", "https://host/gateway"),
         ("http://host:8000/v1/", "http://host:8000"),
+        ("http://host:8000//v1", "http://host:8000"),
         ("http://host:8000/v1/chat/completions", "http://host:8000"),
     ],
 )
