@@ -22,7 +22,9 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         if i["values"]["submission_dir"] is None:
             raise command.CallError("--submission_dir is missing")
         if not round_name:
-            raise command.CallError("--version is missing: the round of the submission, for example v6.1")
+            tree = i["values"]["submission_dir"]
+            missing = "" if tree.is_dir() else f"--submission_dir: {tree} is not a folder\n"
+            raise command.CallError(f"{missing}--version is missing: the round of the submission, for example v6.1")
         asked = command.asked_for({**i["values"], "version": round_name})
         answer = command.run(asked)
     except (command.CallError, OSError) as error:

@@ -39,6 +39,8 @@ def preprocess(i):
     answer = i["automation"].cmind.access({"action": "runs", "automation": SCRIPT_AUTOMATION})
     folders = history.folders_of(users_folder(i["env"]), values["results_dir"], answer.get("runs") or ())
     results, unreadable = history.read_all(folders)
+    if given and not any(history.read_all([given])):
+        print(f"no results in {given}. Other folders have these:")
     found = history.chosen(results, wanted)
     i["state"]["mlperf_results"] = [result._asdict() for result in found]
     if unreadable:

@@ -54,6 +54,10 @@ def test_a_verb_is_a_command_of_cm(line: str, expected: list[str]) -> None:
             "--model=resnet50",
             "no verb, found --model=resnet50. Write: crowdperf run --model=resnet50. Known: run, plan",
         ),
+        (
+            "bundle run --model=resnet50 --output=r.pyz",
+            "one word, in quotes. Write: crowdperf bundle 'run --model=resnet50' --output=r.pyz",
+        ),
         ("doctor now", "crowdperf doctor accepts options only, found now"),
         ("check a b", "crowdperf check accepts one word, for --submission_dir, found a b"),
         ("run --model resnet50", "an input and its value are one word: --model=resnet50, found --model resnet50"),

@@ -159,7 +159,8 @@ def parse_lockfile(text: str, where: str) -> Lockfile:
             )
         return lockfile_of(row)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise RequestError(f"{where} is not a valid lockfile ({type(error).__name__}: {error})", hint=hint) from None
+        why = f"it has no {error}" if isinstance(error, KeyError) else f"{type(error).__name__}: {error}"
+        raise RequestError(f"{where} is not a valid lockfile ({why})", hint=hint) from None
 
 
 def lockfile_of(row: Mapping[str, Any]) -> Lockfile:

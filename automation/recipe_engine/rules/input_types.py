@@ -105,6 +105,10 @@ def _text(_: InputDescription, text: str) -> str:
     return text
 
 
+def _path(_: InputDescription, text: str) -> str | None:
+    return None if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", text) else text
+
+
 def _bounds(described: InputDescription, least: str = "") -> str:
     """Such as `` from 1 to 64`` or `` above 0``."""
     low = f" above {described.above}" if described.above else ""
@@ -122,7 +126,7 @@ KINDS: Mapping[str, Kind] = {
     "number": (_number, lambda one: f"a number{_bounds(one)}"),
     "yes_no": (_yes_no, lambda _: "yes, no"),
     "choice": (_choice, lambda one: ", ".join(one.choices)),
-    "path": (_text, lambda _: "a path"),
+    "path": (_path, lambda _: "a path"),
     "port": (_port, lambda one: f"a whole number from {one.minimum or 1} to {one.maximum or HIGHEST_PORT}"),
     "size": (_size, lambda one: f"a size such as 512MiB or 20GB, a plain number means bytes{_bounds(one)}"),
     "duration": (
@@ -243,12 +247,17 @@ class Values(Mapping[str, Any]):
         if not described.choices:
             digits = f", with at most {MAX_DIGITS} digits" if text.isdigit() and len(text) > MAX_DIGITS else ""
             shown = text.rpartition("@")[2] if item_kind(described) == "url" else text  # without user and password
+            if item_kind(described) == "path":
+                digits = " of this machine. Download it first, then give the file or folder"
             return WrongValue(name, "", f"{called}: found {shown!r}; allowed: {allowed_text(described)}{digits}")
         reasons = {folded(value): reason for value, reason in described.refused.items()}
         if reason := reasons.get(folded(text), ""):
             return WrongValue(name, "", f"{called}={text}: {reason}")
         near = _near(text, described)
         did = f", did you mean {near}?" if near else ""
+        beside = self._described.get(f"{name}_path")
+        if beside is not None and beside.is_path and re.search(r"/|\.[A-Za-z]{3,12}$", text):
+            did = f", did you mean --{name}_path={text}?"
         words = f"{called}={text} is not one of its values{did} (allowed: {', '.join(described.choices)})"
         return WrongValue(name, near, words)
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from ..disk.files import lock_new_file, remove_tree
 from ..disk.locks import is_locked, machine_name
-from ..rules.errors import Interrupted, RecipeError
+from ..rules.errors import HookFailed, Interrupted, RecipeError
 from ..rules.model import StepEvent
 from ..rules.secrets import hidden_text, hidden_texts, without_secret_flags
 from .engine import Engine
@@ -103,8 +103,13 @@ class Journal:
             row = {"at": iso(now_s), "event": "end", "duration_s": round(now_s - self._started_s, 3), **end_row(error)}
             self._flush(row)
             self._close()
-        if self.run_id and isinstance(error, RecipeError | Interrupted):
+        if self.run_id and isinstance(error, RecipeError | Interrupted) and not self._has_nothing(error):
             error.run_id = self.run_id
+
+    def _has_nothing(self, error: BaseException) -> bool:
+        """Whether the recipe of the request refused it before any other step was done, so that nothing can resume."""
+        is_refused = isinstance(error, HookFailed) and len(error.trace) <= 1
+        return is_refused and not any(row["event"] == "done" for row in self._rows)
 
     def _flush(self, *last: Mapping[str, Any]) -> None:
         """Writes what waits, and a ``last`` row after it, with one system call."""

@@ -103,6 +103,12 @@ def words_of_cm(words: Sequence[str]) -> list[str]:
     if verb.takes == "*":
         return [*verb.words, *rest]
     plain = [word for word in rest if not word.startswith(("-", "@"))]
+    if verb.takes == "for" and plain and plain[0] in VERBS:
+        own = [word for word in rest if word.startswith("--out")]
+        run = [word for word in rest if word not in own]
+        if len(run) > 1:
+            line = shlex.join(["crowdperf", name, shlex.join(run), *own])
+            raise CommandError(f"the words of the run must be one word, in quotes. Write: {line}")
     if verb.takes == "tags" or len(plain) > 1:
         _refuse_separate_values(rest, plain)
     options = [word for word in rest if word not in plain]
