@@ -229,12 +229,39 @@ def test_a_plan_is_read_back_whole_or_said_to_be_damaged(tmp_path: Path, wrong: 
     file.write_text(json.dumps(content))
     report = read_report(tmp_path)
     assert report.plan == plan
-    for kind, executor in (("local", LocalExecutor), ("slurm", SlurmExecutor), ("lost", LocalExecutor)):
-        assert type(replace(report, plan=replace(plan, executor={"kind": kind})).executor(print)) is executor
+    kinds = ({"kind": "local"}, LocalExecutor), ({"kind": "slurm"}, SlurmExecutor), ({"kind": "lost"}, LocalExecutor)
+    for settings, executor in (*kinds, ({}, LocalExecutor)):
+        assert type(replace(report, plan=replace(plan, executor=settings)).executor(print)) is executor
     content["points"][1] |= wrong
     file.write_text(json.dumps(content))
     with pytest.raises(NoSweep, match=r"plan\.json is damaged"):
         read_report(tmp_path)
+
+
+@pytest.mark.parametrize("files", [5, [5], [{"name": "a"}], ["x"]])
+def test_a_result_whose_list_of_files_is_none_is_damaged(tmp_path: Path, files: object) -> None:
+    folder = SweepFolder(tmp_path).point("p")
+    folder.path.mkdir(parents=True)
+    folder.done_file.write_text(json.dumps({"verdict": "VALID", "files": files}))
+    assert status(folder).state is State.PLANNED
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [[["performance"], [5]], [["accuracy"], 5], [["performance", "metric", "value"], "fast"],
+     [["performance", "metric", "value"], [5]], [["accuracy", "metrics", 0, "value"], [5]], [["scenario"], "\ud800"]],
+)  # fmt: skip
+def test_results_of_any_shape_end_no_report(tmp_path: Path, wrong: Any) -> None:
+    folder, content = SweepFolder(tmp_path).point("p1-r1"), json.loads(json.dumps(RESULTS))
+    place, inner = wrong[0], content["scenarios"][0]
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = wrong[1]
+    (folder.results / folder.id).mkdir(parents=True)
+    (folder.results / folder.id / "results.json").write_text(json.dumps(content))
+    folder.done_file.write_text("{}")
+    (row_of_it,) = Report(SweepFolder(tmp_path), replace(PLAN, points=(point(1),))).write({})
+    assert row_of_it.status.state is State.DONE and (tmp_path / "sweep.html").is_file()
 
 
 @pytest.mark.parametrize("content", ['{"state": "sleeping"}', '{"state": 3, "node": ["a"]}'])

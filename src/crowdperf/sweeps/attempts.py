@@ -134,6 +134,13 @@ def digests(results: Path, beat: Callable[[], object] = lambda: None) -> list[di
 
 def damage(point: Path, done: Mapping[str, Any], *, is_thorough: bool = True) -> str:
     """What of a published result is not as it was published; empty if nothing. Not thorough: sizes only."""
+    try:
+        return _damage(point, done, is_thorough)
+    except (TypeError, KeyError):
+        return "done.json does not list the files of a result"
+
+
+def _damage(point: Path, done: Mapping[str, Any], is_thorough: bool) -> str:
     for known in done.get("files", ()):
         path = point / "results" / known["name"]
         if path.is_symlink() or not path.is_file() or path.stat().st_size != known["bytes"]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from crowdperf.kit.csv_cells import csv_text
 from crowdperf.kit.numbers import quantity, repeats_text, spread_percent
+from crowdperf.kit.records import number_of
 from crowdperf.kit.terminal import aligned
 from crowdperf.kit.whole_file import read_object
 from crowdperf.logs.answer_metrics import values_of
@@ -89,16 +90,21 @@ def token_values(performance: Mapping[str, Any]) -> dict[str, float]:
 
 
 def figures_of(results: Mapping[str, Any]) -> Iterator[Figures]:
-    """The scenarios of a results.json of run,mlperf,inference. Raises KeyError or TypeError for another file."""
+    """The scenarios of a results.json of run,mlperf,inference. Raises LookupError, TypeError, ValueError or
+    AttributeError for another file."""
     for scenario in results["scenarios"]:
         performance, accuracy = scenario["performance"] or {}, scenario["accuracy"] or {}
+        metric = performance.get("metric")
         scores = [
             {name: score.get(name) for name in ("name", "value", "target", "passed")}
             for score in accuracy.get("metrics", ())
         ]
+        numbers = [metric["value"]] if metric is not None else []
+        if None in map(number_of, [*numbers, *(one["value"] for one in scores if one["value"] is not None)]):
+            raise ValueError("a value is not a number")
         yield Figures(
             scenario=str(scenario["scenario"]),
-            metric=performance.get("metric"),
+            metric=metric,
             accuracy=tuple(scores),
             latency=performance.get("latency") or {},
             is_passed=bool(scenario["passed"]),
@@ -128,7 +134,7 @@ def read_row(point: PlannedPoint, folder: PointFolder, state: State | None = Non
     results = read_object(folder.results / point.id / RESULTS_FILE)
     try:
         figures = tuple(targets_found(folder)) if results is None else tuple(figures_of(results))
-    except (KeyError, TypeError):
+    except (LookupError, TypeError, ValueError, AttributeError):
         results, figures = None, ()
     labels = [found.label, str((results or {}).get("label", ""))]
     return Row(point=point, status=found, label="; ".join(filter(None, labels)), figures=figures)

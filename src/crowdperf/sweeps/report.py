@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdperf.kit.privacy import PrivateNames, known_here, masked
-from crowdperf.kit.whole_file import write_whole
+from crowdperf.kit.whole_file import write_bytes_whole
 from crowdperf.sweeps.collecting import Row, read_row, summary_text, sweep_content, sweep_csv
 from crowdperf.sweeps.executor import Executor
 from crowdperf.sweeps.executors import KIND, KINDS, LOCAL, Say, make_executor
@@ -57,10 +57,14 @@ class Report:
         """Writes the four files whole; gives the rows. Raises OSError."""
         rows = self.rows(states)
         content = self.content(rows)
-        write_whole(self.folder.path / "sweep.json", json.dumps(content, indent=1) + "\n")
-        write_whole(self.folder.path / "sweep.csv", sweep_csv(rows))
-        write_whole(self.folder.path / "sweep.html", page(self._shown(), rows, content["made_utc"]))
-        write_whole(self.folder.path / "summary.txt", summary_text(self.plan, rows))
+        texts = {
+            "sweep.json": json.dumps(content, indent=1) + "\n",
+            "sweep.csv": sweep_csv(rows),
+            "sweep.html": page(self._shown(), rows, content["made_utc"]),
+            "summary.txt": summary_text(self.plan, rows),
+        }
+        for name, text in texts.items():
+            write_bytes_whole(self.folder.path / name, text.encode("utf-8", "backslashreplace"))
         return rows
 
     def _shown(self) -> Plan:
@@ -70,7 +74,7 @@ class Report:
     def executor(self, say: Say) -> Executor:
         """The executor that the sweep was begun with; the one of this machine where its settings cannot be read."""
         kind = self.plan.executor.get(KIND, LOCAL)
-        found = make_executor(self.plan.executor, say)[0] if kind in KINDS else None
+        found = make_executor({**self.plan.executor, KIND: kind}, say)[0] if kind in KINDS else None
         return found or KINDS[LOCAL].make(KINDS[LOCAL].options(), say)
 
 
