@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from recipe_engine.documents.recipe_help import call_tags, costs_of, help_json, help_lines, inputs_of, readme_text
+from recipe_engine.rules.errors import MetaError
 from recipe_engine.rules.model import Recipe
 from recipe_engine.rules.schema import parse_recipe
 
@@ -97,6 +98,11 @@ def test_what_cost_does_not_say_comes_from_needs(recipe: Recipe) -> None:
 def test_needs_of_any_shape_are_read_as_in_a_plan(needs: dict[str, Any], costs: dict[str, str]) -> None:
     meta = {"alias": "x", "uid": "b" * 16, "variations": {"x": {"needs": needs}}}
     assert costs_of(parse_recipe(meta, Path("/r/script/x"), Path("/r"))) == costs
+
+
+def test_a_cost_of_another_shape_is_named() -> None:
+    with pytest.raises(MetaError, match=r"_cm\.yaml: cost: expected a mapping, found bool True"):
+        costs_of(parse_recipe({"alias": "x", "uid": "b" * 16, "cost": True}, Path("/r/script/x"), Path("/r")))
 
 
 def test_a_recipe_with_nothing_gets_no_empty_sections() -> None:

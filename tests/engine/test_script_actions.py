@@ -1,6 +1,7 @@
 """cm help, version, test, doc, prepare and native-run script, without the console."""
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from helpers import TemporaryHome
 from recipe_engine.actions import script_actions as actions
 from recipe_engine.actions.help import help_action
-from recipe_engine.rules.errors import Ambiguous, NotFound, RequestError, ScriptFailed
+from recipe_engine.rules.errors import Ambiguous, MetaError, NotFound, RequestError, ScriptFailed
 
 TESTS = {
     "run_inputs": [
@@ -143,6 +144,19 @@ def test_single_tests_can_be_chosen(tested: TemporaryHome, i: dict[str, Any], te
 def test_a_bad_number_of_a_test_is_refused(tested: TemporaryHome, number: str) -> None:
     with pytest.raises(RequestError, match="test_input_index"):
         actions.test_action({"artifact": "get-x", "test_input_index": number}, tested.engine_home, Runs())
+
+
+@pytest.mark.parametrize(
+    ("tests", "text"),
+    [
+        ({"run_inputs": 3}, "tests.run_inputs: expected a list, found int 3"),
+        ({"run_inputs": [{}, "x"]}, "tests.run_inputs[1]: expected a mapping, found str 'x'"),
+    ],
+)
+def test_tests_of_another_shape_are_named(home: TemporaryHome, tests: dict[str, Any], text: str) -> None:
+    home.recipe("get-x", {"tests": tests})
+    with pytest.raises(MetaError, match=re.escape(text)):
+        actions.test_action({"artifact": "get-x"}, home.engine_home, Runs())
 
 
 def test_inputs_given_replace_those_of_the_test(tested: TemporaryHome) -> None:

@@ -15,7 +15,7 @@ from ..rules.errors import RecipeError, RequestError, ScriptFailed
 from ..rules.inputs import FLAGS
 from ..rules.model import Recipe
 from ..rules.query import candidates
-from ..rules.schema import is_yes
+from ..rules.schema import Reader, is_yes
 from ..rules.spelling import meant
 from ..running.console import has_terminal, print_document
 from ..running.context import cm_version, user_path
@@ -151,10 +151,12 @@ def _check_test_inputs(i: Mapping[str, Any], tests: Sequence[Mapping[str, Any]])
 
 
 def chosen_tests(recipe: Recipe, i: Mapping[str, Any]) -> list[tuple[int, Mapping[str, Any]]]:
-    """The selected tests of a recipe with their numbers, from 1. Raises RequestError for a bad number."""
-    block = recipe.meta.get("tests")
-    tests = (block.get("run_inputs") or []) if isinstance(block, Mapping) else []
-    numbered = [(number, test or {}) for number, test in enumerate(tests, start=1)]
+    """The selected tests of a recipe with their numbers, from 1.
+
+    Raises RequestError for a bad number, MetaError for what is no list of mappings.
+    """
+    tests = Reader(recipe.meta.get("tests"), f"{recipe.meta_path}: tests").rows("run_inputs")
+    numbered = [(number, test.source) for number, test in enumerate(tests, start=1)]
     if index := str(i.get("test_input_index") or ""):
         first = whole_number(index.removesuffix("+"))
         if not first:

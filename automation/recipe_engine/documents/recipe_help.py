@@ -161,7 +161,7 @@ def costs_of(recipe: Recipe) -> dict[str, str]:
         "root": [f"{where}{'; '.join(one.sudo)}" for where, one in needs if one.sudo],
     }
     declared["download"] = [row for row in declared["download"] if "<<<" not in row]
-    cost = recipe.meta.get("cost") or {}
+    cost = Reader(recipe.meta, str(recipe.meta_path)).mapping("cost")
     said = {"root": "never" if cost else "", **cost}
     said |= {name: "; ".join(rows) for name, rows in declared.items() if rows and name not in cost}
     return {name: " ".join(str(said[name]).split()) for name in COSTS if said.get(name)}
