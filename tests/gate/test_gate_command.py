@@ -232,7 +232,7 @@ def test_the_lists_of_the_tree_step_beside_a_tree_are_used(tmp_path, monkeypatch
 
 def checkers(folder: Path, newer: int, older: int) -> Path:
     """A checkout whose checkers always end so: 0 accepts, 1 refuses, 2 crashes, 3 ends well and says nothing."""
-    words = {0: "SUMMARY: submission looks OK", 1: "SUMMARY: submission has errors", 2: "Traceback\n", 3: ""}
+    words = {0: "SUMMARY: submission looks OK", 1: "SUMMARY: submission has errors", 2: "Traceback\n ", 3: ""}
     tools = folder / "tools" / "submission"
     (tools / "submission_checker").mkdir(parents=True)
     for path, end in ((tools / "submission_checker" / "main.py", newer), (tools / "submission_checker_old.py", older)):
