@@ -69,6 +69,13 @@ def test_what_comes_from_files_is_text_everywhere() -> None:
     assert cells[0] == "'=cmd()"
 
 
+@pytest.mark.parametrize("wrong", [10**400, float("inf"), float("nan"), "x", [5], True])
+def test_an_outcome_of_any_shape_has_a_page(wrong: object) -> None:
+    odd = replace(ROWS[0], outcome={**dict.fromkeys(ROWS[0].outcome, wrong)})
+    text = summary_text(page((odd, *ROWS[1:])))
+    assert odd.figure("system_tps") is None and "<svg" in html_page(page((odd, *ROWS[1:]))) and "r4" in text
+
+
 def test_the_table_names_why_a_point_does_not_count() -> None:
     short = replace(ROWS[4], outcome={**ROWS[4].outcome, "reasons": ["samples were issued for 3 s"]})
     text = summary_text(page((ROWS[0], short)))

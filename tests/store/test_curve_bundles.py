@@ -208,6 +208,14 @@ def test_an_echo_is_synthetic_whatever_its_sender_says(tmp_path: Path):
     assert received(forged(plain, with_samples)).labels == ("unofficial", "synthetic")
 
 
+@pytest.mark.parametrize("points", [5, [5], {}, None])
+def test_a_damaged_list_of_points_has_no_samples(tmp_path: Path, points: object) -> None:
+    small_curve(tmp_path)
+    (tmp_path / "curve.json").write_text(json.dumps({"points": points}))
+    with pytest.raises(bundle_module.NothingToShare, match="no samples next to its points"):
+        made(tmp_path, with_events=True)
+
+
 def test_the_bundle_of_a_call_is_no_curves(folder: Path, tmp_path: Path):
     assert made(folder, with_events=False).manifest.format == CURVE_FORMAT
     with pytest.raises(bundle_module.NothingToShare, match="not a submission"):

@@ -7,6 +7,7 @@ from typing import Any
 from crowdperf.kit.csv_cells import csv_text
 from crowdperf.kit.html_page import bullets, chart, document, table, text
 from crowdperf.kit.plot import StepPoint, curve_plot
+from crowdperf.kit.records import number_of
 from crowdperf.kit.terminal import aligned
 
 UNOFFICIAL = "Unofficial: not reviewed by MLCommons, and no MLPerf result."
@@ -26,8 +27,8 @@ class PointRow:
 
     def figure(self, key: str) -> float | None:
         """Return a figure of the outcome; None where there is none."""
-        value = self.outcome.get(key)
-        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+        value = number_of(self.outcome.get(key))
+        return None if value is None else float(value)
 
     @property
     def is_valid(self) -> bool:
@@ -86,7 +87,8 @@ def _cells(row: PointRow) -> list[str]:
 
 
 def _reasons(row: PointRow) -> str:
-    return "; ".join(map(str, row.outcome.get("reasons") or ())) or row.reason
+    reasons = row.outcome.get("reasons")
+    return "; ".join(map(str, reasons if isinstance(reasons, list) else ())) or row.reason
 
 
 def _words(page: CurvePage) -> str:

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from crowdperf.endpoints.clientfiles import CONFIG, EVENTS, SCORES, SUMMARY, read_accuracy, read_config, read_summary
 from crowdperf.endpoints.edition import Edition
@@ -28,6 +27,7 @@ from crowdperf.endpoints.pointfiles import (
 from crowdperf.endpoints.regions import RegionError, Regions, regions_of
 from crowdperf.endpoints.samples import SAMPLES, Derived, EventsError, derived_of, samples_of
 from crowdperf.kit.privacy import NOTHING_KNOWN, PrivateNames
+from crowdperf.kit.records import Record
 from crowdperf.kit.whole_file import read_object
 
 TITLES["E0"] = "The files of a point can be read."
@@ -78,19 +78,17 @@ def tree_of_curve(folder: Path) -> tuple[Path, dict[str, Path]]:
     if not found:
         raise NoTree(f"{folder / TREE} has no submission. First rerun the command to finish the curve")
     samples: dict[str, Path] = {}
-    for row in (read_object(folder / CURVE) or {}).get("points", []):
-        results = folder / "points" / str(row.get("id")) / "results"
+    for row in Record(read_object(folder / CURVE) or {}).each("points"):
+        results = folder / "points" / row.text("id") / "results"
         path = next((one for one in (results / SAMPLES, results / "run" / EVENTS) if one.is_file()), None)
         if path is not None:
             samples[f"r{_concurrency(row)}"] = path
     return found[-1].parent, samples
 
 
-def _concurrency(row: Mapping[str, Any]) -> int:
+def _concurrency(row: Record) -> int:
     """The N of a point's folder in the tree: of a dedicated Offline run the samples that it sent at once."""
-    outcome = row.get("outcome")
-    sent = outcome.get("samples") if isinstance(outcome, Mapping) else None
-    return int(row.get("concurrency") or sent or 0)
+    return row.whole("concurrency") or row.within("outcome").whole("samples") or 0
 
 
 def read_curves(
