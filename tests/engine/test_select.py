@@ -141,6 +141,12 @@ def test_a_value_without_an_equals_sign_is_told_how_to_write_it(index: RecipeInd
     assert caught.value.hint == "if it is the value of an input, both are one word: --INPUT=resnet50"
 
 
+def test_part_of_names_says_how_to_list_them(index: RecipeIndex) -> None:
+    with pytest.raises(NotFound) as caught:
+        candidates(parse_query(""), "cud", index)
+    assert caught.value.hint == "cm find script '*cud*' lists those with it"
+
+
 def test_an_unknown_name_that_resembles_none_says_how_to_list_them(index: RecipeIndex) -> None:
     with pytest.raises(NotFound) as caught:
         candidates(parse_query(""), "zzzzzz", index)

@@ -57,6 +57,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[TemporaryH
     for name, content in FILES.items():
         (home.work / name).write_bytes(content)
     (home.work / "folder").mkdir()
+    for name in ("with_gguf/tiny.gguf", "openvino/openvino_model.xml"):
+        (home.work / name).parent.mkdir()
+        (home.work / name).touch()
     record = home.work / "base" / "record.json"
     record.parent.mkdir()
     within = {"throughput": {"value": 1.0, "unit": "samples/s", "higher_is_better": True}}
@@ -134,6 +137,8 @@ CALLS = [
     ("--model_path=text.onnx", "text.onnx", "not a message of ONNX"),
     ("--model_path=net.pt", "--model_path: found ", "net.pt. Without --model", "FILE.onnx"),
     ("--model_path=folder", "folder cannot be measured: config.json is missing"),
+    ("--model_path=with_gguf", "with_gguf cannot be measured: config.json is missing", "/with_gguf/tiny.gguf"),
+    ("--model_path=openvino", "config.json is missing", "OpenVINO's format are not read: give the GGUF file"),
     ("--model_path=open.onnx", "sizes are missing: x float32[n,k]", "--shape='x:1,k'"),
     ("--model_path=net.onnx --shape=y:1,4", "--shape has y, which is not an input. Its inputs: x float32[n,4]"),
     ("--model_path=net.onnx --shape=x:1,5", "shape", "4"),

@@ -398,11 +398,14 @@ def _no_such_name(alias: str, index: RecipeIndex, *, is_with_tags: bool) -> NotF
             f"no recipe of the repository '{repo}' is called '{name}'",
             hint=f"it is in: {', '.join(sorted({entry.repo_alias for entry in elsewhere}))}",
         )
+    aliases = [entry.alias for entry in index.entries]
+    is_part = re.fullmatch(r"[\w.-]+", name) and any(name in one for one in aliases)
+    listing = f"cm find script '*{name}*' lists those with it" if is_part else "cm find script lists all recipes"
     return _unreadable([name], index) or NotFound(
         "\n".join([f"no recipe is called '{name}'", *_broken_lines(index)]),
         hint=f"if it is the value of an input, both are one word: --INPUT={shlex.quote(name)}"
         if is_with_tags
-        else nearest_hint(name, [entry.alias for entry in index.entries], otherwise="cm find script lists all recipes"),
+        else nearest_hint(name, aliases, otherwise=listing),
     )
 
 

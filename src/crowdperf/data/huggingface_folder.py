@@ -99,13 +99,23 @@ def _object(path: Path) -> dict[str, Any]:
             raise DataError(
                 message, "write it: AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)"
             ) from None
-        raise DataError(message, _HINT) from None
+        raise DataError(message, _other_form(path.parent) if path.name == CONFIG else _HINT) from None
     except (OSError, ValueError, RecursionError) as error:
         reason = error.strerror if isinstance(error, OSError) else f"not JSON ({error})"
         raise DataError(f"{path} cannot be used: {reason}", _HINT) from error
     if not isinstance(values, dict):
         raise DataError(f"{path} cannot be used: not a JSON object", _HINT)
     return values
+
+
+def _other_form(folder: Path) -> str:
+    """What to give instead of a folder that is none of Hugging Face: the model file in it, if there is one."""
+    found = sorted(path for path in folder.glob("*") if path.suffix.lower() in (".gguf", ".onnx"))
+    if found:
+        return " or ".join(f"--model_path={path}" for path in found[:3])
+    if any(folder.glob("openvino_*.xml")):
+        return "models in OpenVINO's format are not read: give the GGUF file, or the Hugging Face folder of the model"
+    return _HINT
 
 
 def _weight_files(folder: Path) -> tuple[Path, ...]:
