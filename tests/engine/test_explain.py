@@ -232,6 +232,8 @@ def test_env_as_a_text_names_keys_and_env_as_values_belongs_to_the_run(home: Tem
     home.recipe("get-x", {"env": {"CM_A": "1"}})
     assert [row["key"] for row in explain(home, "get,x", env="CM_A,CM_Z")["env"]] == ["CM_A", "CM_Z"]
     assert value(explain(home, "get,x", env={"CM_Z": "2"}, keys="CM_Z"), "CM_Z") == "2"
+    with pytest.raises(RequestError, match="--keys has no value"):
+        explain(home, "get,x", keys=True)
 
 
 def test_secrets_are_shown_nowhere(home: TemporaryHome, capsys: pytest.CaptureFixture[str]) -> None:

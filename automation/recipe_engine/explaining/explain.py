@@ -19,6 +19,7 @@ from ..planning.plan import PlannedStep
 from ..planning.plan_action import make_plan, name_command_in_errors
 from ..rules.amounts import counted, whole_number
 from ..rules.cachekey import cache_key, misfit
+from ..rules.env import texts_of
 from ..rules.errors import MetaError, RecipeError, RequestError
 from ..rules.inputs import ACTION_FLAGS
 from ..rules.model import CacheEntry, EntryDetails, Recipe
@@ -65,10 +66,12 @@ def _without_own_flags(i: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str,
     ``--env=KEY,KEY`` is a text; ``--env.KEY=VALUE`` gives the run a value and makes ``env`` a mapping.
     """
     inputs = {key: value for key, value in i.items() if key not in ACTION_FLAGS["explain"]}
-    asked = [i.get("keys") or ""]
+    if i.get("keys") is True:
+        raise RequestError("--keys has no value", hint="name env keys or patterns of them: --keys=CM_PATH,CM_TMP_*")
+    asked = texts_of(i.get("keys"))
     if isinstance(i.get("env"), str | list):
-        asked.append(inputs.pop("env"))
-    return inputs, tuple(dict.fromkeys(word for text in asked for word in split_words(text)))
+        asked += texts_of(inputs.pop("env"))
+    return inputs, split_words(asked)
 
 
 def _step_flag(text: str) -> tuple[str, int]:
