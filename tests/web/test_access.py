@@ -58,6 +58,8 @@ def test_an_address_is_a_word_that_says_nothing_tomorrow() -> None:
     words = AddressHash()
     first = words.word("203.0.113.7")
     assert words.word("203.0.113.7") == first != words.word("203.0.113.8")
+    assert words.word("2001:db8:1:2::7") == words.word("2001:db8:1:2:3:4:5:6") != words.word("2001:db8:1:3::7")
+    assert words.word("::ffff:203.0.113.7") == first and words.word("testclient") != first
     words.day -= 1
     assert words.word("203.0.113.7") != first
 

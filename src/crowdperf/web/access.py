@@ -5,6 +5,7 @@ Nothing here is kept about a visitor: an address only counts, hashed with a key 
 
 import hashlib
 import hmac
+import ipaddress
 import secrets
 import time
 from collections import OrderedDict, deque
@@ -111,11 +112,21 @@ class AddressHash:
     key: bytes = b""
 
     def word(self, address: str) -> str:
-        """The address hashed with today's key."""
+        """The address hashed with today's key; of IPv6 the network, because a host has 2**64 addresses in it."""
         today = int(time.time() // 86_400)
         if today != self.day:
             self.day, self.key = today, secrets.token_bytes(32)
-        return hmac.new(self.key, address.encode("utf-8", "replace"), hashlib.sha256).hexdigest()[:16]
+        counted = _network(address).encode("utf-8", "replace")
+        return hmac.new(self.key, counted, hashlib.sha256).hexdigest()[:16]
+
+
+def _network(address: str) -> str:
+    """The /64 network of an IPv6 address, the IPv4 address that one stands for, anything else as it is."""
+    try:
+        found = ipaddress.IPv6Address(address)
+    except ValueError:
+        return address
+    return str(found.ipv4_mapped or ipaddress.IPv6Network((found, 64), strict=False))
 
 
 @dataclass(frozen=True, slots=True)
