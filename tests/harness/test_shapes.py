@@ -5,12 +5,16 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from harness_support import need, request, run_harness
 from test_harness_runs import Digits, digits  # noqa: F401 - a fixture
 
+from crowdperf.harness.runner import run
 from crowdperf.harness.runner.config import KnownNames, RunConfig, parse_run_config
+from crowdperf.harness.runner.settings import Origin, Setting
+from crowdperf.harness.runner.shape_search import Layout
 from crowdperf.harness.runner.shapes import FILE, FORMAT, purpose, read_shape, shape_file
 
 need("mlperf_loadgen", "onnxruntime")
@@ -135,3 +139,20 @@ def test_the_shape_of_a_model_to_compare_with_is_used_by_any_model_that_can_have
         done = run_harness(tmp_path, asked)
         assert done.code == 0, done.stderr
         assert done.result["run"]["instances"]["origin"] == origin
+
+
+@pytest.mark.parametrize(
+    ("layouts", "has_batch_search", "kept", "instances", "batch_size"),
+    [
+        (1, False, None, Origin.DEFAULT, Origin.DEFAULT), (1, True, None, Origin.DEFAULT, Origin.ESTIMATE),
+        (2, False, None, Origin.ESTIMATE, Origin.DEFAULT), (2, True, "kept", Origin.KEPT, Origin.KEPT),
+    ],
+)  # fmt: skip
+def test_only_what_was_looked_for_is_an_estimate(
+    layouts: int, has_batch_search: bool, kept: str | None, instances: Origin, batch_size: Origin
+) -> None:
+    config = SimpleNamespace(batch_size=None, instances=None, threads=3, batch_timeout_us=2500)
+    search = SimpleNamespace(layouts=(Layout(2, 3),) * layouts, has_batch_search=has_batch_search)
+    found = run._shape(config, search, SimpleNamespace(batch_size=8, layout=Layout(2, 3, is_spinning=True)), kept)  # type: ignore[arg-type]
+    assert (found.instances, found.batch_size) == (Setting(2, instances), Setting(8, batch_size))
+    assert (found.threads, found.is_spinning, found.wait_s) == (Setting(3, Origin.USER), True, 0.0025)
