@@ -68,6 +68,8 @@ def _check(connection: Connection, body: bytes, limits: Limits, cpu_s: int) -> N
             connection.send(("refused", refused.problems))
         except MemoryError:
             connection.send(("refused", (_too_dear("more memory than a check may have"),)))
+        except BrokenPipeError:
+            raise
         except Exception as error:  # what a stranger sent that no check foresees: no fault of its cost
             traceback.print_exc()
             told = f"cannot be checked ({type(error).__name__})"
