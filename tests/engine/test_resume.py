@@ -194,3 +194,16 @@ def test_a_cache_entry_that_is_gone_is_not_promised(tmp_path: Path) -> None:
         "  rerun, because they are not cached: c",
         "  continues with: a",
     ]
+
+
+@pytest.mark.parametrize(("is_cached", "is_resumed"), [(True, True), (False, False)])
+def test_a_call_that_is_refused_before_a_step_was_kept_is_not_resumed(
+    home: TemporaryHome, is_cached: bool, is_resumed: bool
+) -> None:
+    home.recipe("get-data", {"cache": is_cached})
+    refusal = "def preprocess(i):\n    return {'return': 1, 'error': 'give --file'}\n"
+    home.recipe("use-data", {"deps": [{"tags": "get,data"}]}, customize=refusal)
+    for is_reused in (False, True):
+        error = home.run_cm("use,data").answer["error"]
+        assert "give --file" in error
+        assert ("resume: " in error) is (is_resumed and not is_reused)

@@ -107,9 +107,9 @@ class Journal:
             error.run_id = self.run_id
 
     def _has_nothing(self, error: BaseException) -> bool:
-        """Whether the recipe of the request refused it before any other step was done, so that nothing can resume."""
+        """Whether the recipe of the request refused it before any step was made that is kept: nothing can resume."""
         is_refused = isinstance(error, HookFailed) and len(error.trace) <= 1
-        return is_refused and not any(row["event"] == "done" for row in self._rows)
+        return is_refused and not any(row.get("entry") and row["status"] != "reused" for row in self._rows)
 
     def _flush(self, *last: Mapping[str, Any]) -> None:
         """Writes what waits, and a ``last`` row after it, with one system call."""
