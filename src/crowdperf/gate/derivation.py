@@ -56,6 +56,11 @@ def at_key(log: LogView, key: str, allowed: str) -> Violation:
     return contradiction(log, key, f"{key} = {shown(log.values.get(key))}", allowed)
 
 
+def at_keys(log: LogView, keys: Sequence[str], allowed: str) -> Violation:
+    """Return a finding about values that contradict each other, at the line of the first."""
+    return contradiction(log, keys[0], given(log, *keys), allowed)
+
+
 def messages(log: LogView, found: Sequence[Message], allowed: str) -> Iterator[Violation]:
     """Yield a finding for each of the first messages of a kind."""
     for message in found[:_SHOWN]:

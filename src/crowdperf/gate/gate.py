@@ -41,11 +41,11 @@ from crowdperf.gate.rules_compliance import WITH_RUN
 from crowdperf.gate.rules_endpoints import OF_ANY_LAYOUT
 from crowdperf.gate.rules_honesty import REHEARSAL_RULES, SYNTHETIC_RULES
 from crowdperf.gate.rules_run import OF_EVERY_TEST
-from crowdperf.gate.steps import Step, command_of
+from crowdperf.gate.steps import Step, command_of, step_of_run
 from crowdperf.gate.views import Options, ResultView, ScenarioView, Subject, TreeView
 from crowdperf.logs.round_tables import RoundTable, load_round
 from crowdperf.rules.names import printable
-from crowdperf.rules.rounds import ROUNDS
+from crowdperf.rules.rounds import is_since
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +149,7 @@ class _Collector:
         step = found.step or rule.step
         is_note = rule.identity in _allowed(self.tree.options)
         severity = Severity.WARNING if is_note else found.severity or rule.severity
-        self.refused |= {_parts(subject)} if severity is Severity.ERROR else set()
+        self.refused |= {subject.folder} if severity is Severity.ERROR else set()
         self.rules.add(rule.identity)
         if len(self.findings) >= _MOST:
             return
@@ -230,19 +230,16 @@ def _first(found: Iterator[Violation]) -> Iterator[Violation]:
 
 def _of_step(found: Violation, view: Any) -> Violation:
     """Add the step that made a run, if the rule is about runs of several steps."""
-    if not isinstance(view, views.RunView) or found.step is not None:
+    if not isinstance(view, views.RunView) or found.step is not None or not (view.test or view.is_accuracy):
         return found
-    if view.test:
-        return dataclasses.replace(found, step=Step.COMPLIANCE)
-    return dataclasses.replace(found, step=Step.ACCURACY) if view.is_accuracy else found
+    return dataclasses.replace(found, step=step_of_run(view.test, is_accuracy=view.is_accuracy))
 
 
 def _applies(rule: Rule, table: RoundTable, division: str) -> bool:
     if division and division not in rule.divisions:
         return False
     is_late_enough = rule.since is None or table.since(rule.since)
-    is_early_enough = rule.until is None or ROUNDS.index(table.name) <= ROUNDS.index(rule.until)
-    return is_late_enough and is_early_enough
+    return is_late_enough and (rule.until is None or is_since(rule.until, table.name))
 
 
 def _check_scenario(collector: _Collector, scenario: ScenarioView) -> None:
@@ -283,13 +280,9 @@ def _check_all(collector: _Collector) -> Iterator[tuple[str, Subject]]:
         collector.apply(Scope.RESULT, result, result.subject.division)
 
 
-def _parts(subject: Subject) -> tuple[str, ...]:
-    return (subject.division, subject.submitter, subject.system, subject.model, subject.scenario)
-
-
 def _is_refused(subject: Subject, refused: set[tuple[str, ...]]) -> bool:
     """Whether there is an objection to a result or to its surroundings: its model, system, ..., the tree."""
-    own = _parts(subject)
+    own = subject.folder
     return any(own[:count] + ("",) * (len(own) - count) in refused for count in range(len(own) + 1))
 
 

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterator
 
-from crowdperf.gate.derivation import SEEDS, contradiction, given, numbers, other_seeds, version_of
+from crowdperf.gate.derivation import SEEDS, at_keys, numbers, other_seeds, version_of
 from crowdperf.gate.rulebook import LOADGEN, OURS, SINCE, Scope, Violation, rule
 from crowdperf.gate.rules_accuracy import repeated_number, samples_of, shown_numbers, shown_samples
-from crowdperf.gate.steps import Step
+from crowdperf.gate.steps import Step, step_of_run
 from crowdperf.gate.views import ResultView, ScenarioView
 from crowdperf.kit.records import number_of
 from crowdperf.logs.score_lines import parse_counts, parse_sample_counts, parse_statements
@@ -38,14 +38,14 @@ def loaded_every_sample(scenario: ScenarioView) -> Iterator[Violation]:
 @rule("ACC-019", Scope.RESULT, "The data set is as large as the loaded samples, in all runs.", source=OURS,
       step=Step.ACCURACY)  # fmt: skip
 def data_set_is_large_enough(result: ResultView) -> Iterator[Violation]:
-    for mark in result.tree.register.runs_with("folder", result.folder):
+    for mark in result.tree.register.runs_with("folder", result.subject.folder):
         total = number_of(mark.fields.get("qsl_reported_total_count"))
         kind = "accuracy" if mark.place.kind == "accuracy" else "performance"
         key = f"effective_{kind}_sample_count"
         taken = number_of(mark.fields.get(key))
         if total is not None and taken is not None and total < taken:
             found = f"qsl_reported_total_count = {total:g}, {key} = {taken:g}"
-            step = Step.COMPLIANCE if mark.place.test else Step.PERFORMANCE if kind == "performance" else Step.ACCURACY
+            step = step_of_run(mark.place.test, is_accuracy=kind == "accuracy")
             yield Violation(path=mark.path, found=found, allowed="no more samples than there are", step=step)
 
 
@@ -112,4 +112,4 @@ def issued_what_it_loaded(scenario: ScenarioView) -> Iterator[Violation]:
     queries, samples = found
     padding = samples - 1 if log.scenario == "MultiStream" else 0  # its last query is filled with samples again
     if not len(loaded) - padding <= queries * samples <= len(loaded):
-        yield contradiction(log, _GENERATED[0], given(log, *_GENERATED), f"the {len(loaded)} samples that were loaded")
+        yield at_keys(log, _GENERATED, f"the {len(loaded)} samples that were loaded")

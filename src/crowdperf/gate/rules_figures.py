@@ -15,6 +15,7 @@ from crowdperf.gate.derivation import (
     SECOND_NS,
     STAMPS_S,
     STREAM_MEANS,
+    at_keys,
     contradiction,
     given,
     hides_padding,
@@ -46,7 +47,7 @@ def offline_rate_follows(log: LogView) -> Iterator[Violation]:
         return
     if not is_close(counted, queries * samples):
         allowed = f"{queries * samples / latency_ns * SECOND_NS:g} samples per second" if latency_ns else "a latency"
-        yield contradiction(log, keys[0], given(log, *keys), allowed)
+        yield at_keys(log, keys, allowed)
 
 
 @performance_rule("FIG-002", "The rate without LoadGen's overhead is one query in each mean latency.")
@@ -56,7 +57,7 @@ def stream_rate_follows(log: LogView) -> Iterator[Violation]:
     if log.scenario == "SingleStream" and found is not None and found[1] > 0:
         rate, mean_ns = found
         if not is_close(rate * mean_ns, SECOND_NS, absolute=rate):  # the mean is cut to whole nanoseconds
-            yield contradiction(log, keys[0], given(log, *keys), f"{SECOND_NS / mean_ns:g} queries per second")
+            yield at_keys(log, keys, f"{SECOND_NS / mean_ns:g} queries per second")
 
 
 @performance_rule("FIG-003", "The queries of a stream follow each other and fill the run.")
@@ -145,8 +146,8 @@ def mean_is_possible(log: LogView) -> Iterator[Violation]:
         if high * (known[-1].rank + 1) >= _SUM_OVERFLOWS:
             continue
         if not low * (1 - CLOSE) - 1 <= mean <= high * (1 + CLOSE) + 1:
-            text = given(log, family.mean, family.least, *(family.at % one for one in ("50.00", "90.00", "99.00")))
-            yield contradiction(log, family.mean, text, f"{low:.0f} to {high:.0f}")
+            keys = (family.mean, family.least, *(family.at % one for one in ("50.00", "90.00", "99.00")))
+            yield at_keys(log, keys, f"{low:.0f} to {high:.0f}")
 
 
 @performance_rule("FIG-009", "No more queries were issued than generated, in Server and Offline all.")
@@ -159,7 +160,7 @@ def counts_follow(log: LogView) -> Iterator[Violation]:
     if hides_padding(log) and found[0] == 1 and found[1] == padded(log, 1):
         return
     if not 1 <= found[0] <= found[1] or (is_all and found[0] != found[1]):
-        yield contradiction(log, keys[0], given(log, *keys), "all generated" if is_all else "at most those generated")
+        yield at_keys(log, keys, "all generated" if is_all else "at most those generated")
 
 
 @performance_rule("FIG-010", "An Offline run ends with its last sample.")
@@ -195,10 +196,10 @@ def query_ends_with_sample(log: LogView) -> Iterator[Violation]:
         return
     if found[0] != found[1] or found[2] < found[3]:
         allowed = "equal maximum latencies, and a mean of queries not below that of samples"
-        yield contradiction(log, keys[0], given(log, *keys), allowed)
+        yield at_keys(log, keys, allowed)
         return
     for pair in ((QUERIES.at % name, SAMPLES.at % name) for name in PERCENTILES):
         both = numbers(log, *pair)
         if both is not None and both[0] < both[1]:
-            yield contradiction(log, pair[0], given(log, *pair), "no less than the samples of this percentile")
+            yield at_keys(log, pair, "no less than the samples of this percentile")
             return

@@ -7,8 +7,8 @@ from crowdperf.gate.derivation import (
     CLOSE,
     EQUALLY,
     SECOND_NS,
-    contradiction,
-    given,
+    at_key,
+    at_keys,
     hides_padding,
     is_close,
     numbers,
@@ -49,16 +49,16 @@ def _queries(log: LogView) -> Iterator[Violation]:
                 "effective_min_query_count")  # fmt: skip
         found = numbers(log, *keys)
         if found is not None and not (found[0] >= found[1] * 1e6 and found[2] >= found[3]):
-            yield contradiction(log, keys[0], given(log, *keys), "at least the requested duration and count")
+            yield at_keys(log, keys, "at least the requested duration and count")
         elif found is not None and found[2] % _padding(log):
-            yield contradiction(log, keys[2], given(log, keys[2]), f"a multiple of the {_padding(log)} samples")
+            yield at_key(log, keys[2], f"a multiple of the {_padding(log)} samples")
 
 
 def _least_samples(log: LogView) -> Iterator[Violation]:
     keys = ("effective_min_sample_count", "effective_min_query_count", "effective_samples_per_query")
     found = numbers(log, *keys)
     if found is not None and found[0] != found[1] * found[2]:
-        yield contradiction(log, keys[0], given(log, *keys), "the product of the other two")
+        yield at_keys(log, keys, "the product of the other two")
 
 
 def _samples_of_query(log: LogView) -> Iterator[Violation]:
@@ -69,7 +69,7 @@ def _samples_of_query(log: LogView) -> Iterator[Violation]:
     is_padded = log.values.get(f"effective_{EQUALLY}") is True and log.scenario == "Offline"
     wanted = padded(log, found[1]) if is_padded else found[1]
     if found[0] != wanted and not (hides_padding(log) and found[0] == found[1]):
-        yield contradiction(log, pair[0], given(log, *pair), f"{wanted:g}")
+        yield at_keys(log, pair, f"{wanted:g}")
 
 
 def _offline_samples(log: LogView) -> Iterator[Violation]:
@@ -80,7 +80,7 @@ def _offline_samples(log: LogView) -> Iterator[Violation]:
         return
     wanted = max(found[3], _SLACK * found[1] / 1000 * found[2])
     if not is_close(found[0], wanted, relative=2 * CLOSE, absolute=_LOST):
-        yield contradiction(log, keys[0], given(log, *keys), f"{wanted:.0f}")
+        yield at_keys(log, keys, f"{wanted:.0f}")
 
 
 def _padding(log: LogView) -> int:
@@ -98,7 +98,7 @@ def _offline_interval(log: LogView) -> Iterator[Violation]:
         wanted_ns, queries = SECOND_NS / found[1], padded(log, 1)
         is_of_each = hides_padding(log) and is_close(found[0], queries * wanted_ns, 2 * CLOSE, queries)
         if not is_of_each and not is_close(found[0], wanted_ns, relative=2 * CLOSE, absolute=1.0):
-            yield contradiction(log, keys[0], given(log, *keys), f"{wanted_ns:.0f}: one query at the target rate")
+            yield at_keys(log, keys, f"{wanted_ns:.0f}: one query at the target rate")
 
 
 def _stream_interval(log: LogView) -> Iterator[Violation]:
@@ -108,7 +108,7 @@ def _stream_interval(log: LogView) -> Iterator[Violation]:
     if found is not None and found[2] > 0:
         duration_ns, queries, interval_ns = found[0], found[1], SECOND_NS / found[2]
         if not is_close(duration_ns, queries * interval_ns, relative=2 * CLOSE, absolute=queries):
-            yield contradiction(log, keys[0], given(log, *keys), f"{queries:g} intervals of {interval_ns:.0f} ns")
+            yield at_keys(log, keys, f"{queries:g} intervals of {interval_ns:.0f} ns")
 
 
 def _stream_queries(log: LogView) -> Iterator[Violation]:
@@ -120,13 +120,12 @@ def _stream_queries(log: LogView) -> Iterator[Violation]:
     duration_ns, queries, asked_ms = found
     is_unique = log.values.get("effective_performance_issue_unique") is True
     if not is_unique and duration_ns * (1 + CLOSE) < 2e6 * asked_ms:
-        text = given(log, keys[0], keys[2])
-        yield contradiction(log, keys[0], text, "at least twice the requested duration")
+        yield at_keys(log, (keys[0], keys[2]), "at least twice the requested duration")
     least = log.number("effective_min_query_count")
     if is_unique or least is None or (log.scenario == "MultiStream" and _padding(log) > 1):
         return
     wanted = max(least, math.ceil(2e6 * asked_ms / duration_ns * queries) + 1 if asked_ms else 0)
     wanted = -(-wanted // _padding(log)) * _padding(log)
     if abs(queries - wanted) > 1 + CLOSE * wanted:
-        text = given(log, keys[1], "effective_min_query_count", keys[2])
-        yield contradiction(log, keys[1], text, f"{wanted:g}: LoadGen generates no more queries than fit into it")
+        three = (keys[1], "effective_min_query_count", keys[2])
+        yield at_keys(log, three, f"{wanted:g}: LoadGen generates no more queries than fit into it")

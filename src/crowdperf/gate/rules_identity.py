@@ -7,7 +7,7 @@ same names in all runs of a result. Versions of LoadGen within a result do diffe
 warning.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
 from crowdperf.gate.documents import read_json
@@ -21,7 +21,7 @@ from crowdperf.gate.run_fingerprint import (
     RunRegister,
     task_of,
 )
-from crowdperf.gate.steps import Step
+from crowdperf.gate.steps import Step, step_of_run
 from crowdperf.gate.views import ResultView
 from crowdperf.kit.records import number_of
 from crowdperf.rules.compliance import ANSWER_TESTS
@@ -37,19 +37,14 @@ _LONGEST_OFFSET = timedelta(days=1)
 
 def _runs(result: ResultView) -> tuple[RunMark, ...]:
     """The runs of a result, the timed one first. Those of its tests only if the division requires tests."""
-    found = result.tree.register.runs_with("folder", result.folder)
+    found = result.tree.register.runs_with("folder", result.subject.folder)
     kept = (mark for mark in found if not mark.place.test or result.subject.division != "open")
     return tuple(sorted(kept, key=lambda mark: not mark.place.kind.startswith("performance")))
 
 
-def _step(place: LogLocation) -> Step:
-    if place.test:
-        return Step.COMPLIANCE
-    return Step.ACCURACY if place.kind == "accuracy" else Step.PERFORMANCE
-
-
 def _at(mark: RunMark | ResponsesMark, found: str, allowed: str, severity: Severity | None = None) -> Violation:
-    return Violation(path=mark.path, found=found, allowed=allowed, step=_step(mark.place), severity=severity)
+    step = step_of_run(mark.place.test, is_accuracy=mark.place.kind == "accuracy")
+    return Violation(path=mark.path, found=found, allowed=allowed, step=step, severity=severity)
 
 
 def _task(result: ResultView, place: LogLocation) -> str:
@@ -60,6 +55,12 @@ def _task(result: ResultView, place: LogLocation) -> str:
 def _is_misplaced_in_a_test(own: LogLocation, other: LogLocation) -> bool:
     """Whether it is the test of a result with a superfluous log, which the test's own finding reports."""
     return bool(other.test) and not own.test and own.folder[:3] == other.folder[:3]
+
+
+def _another(mark: RunMark | ResponsesMark, others: Iterable[RunMark | ResponsesMark]) -> str:
+    """Return the path of the first log that has other content and is not misplaced, or an empty text."""
+    found = (one for one in others if one.digest != mark.digest)
+    return next((one.path for one in found if not _is_misplaced_in_a_test(mark.place, one.place)), "")
 
 
 def _is_one_result(result: ResultView, one: LogLocation, other: LogLocation) -> bool:
@@ -180,7 +181,7 @@ def _moment(text: str | None) -> datetime | None:
       step=Step.ACCURACY)  # fmt: skip
 def responses_are_of_one_run(result: ResultView) -> Iterator[Violation]:
     register = result.tree.register
-    for mark in register.responses_with("folder", result.folder):
+    for mark in register.responses_with("folder", result.subject.folder):
         if mark.place.test and result.subject.division == "open":
             continue
         for other in register.responses_with("digest", mark.digest):
@@ -221,11 +222,10 @@ def _digest_of_run(register: RunRegister, mark: ResponsesMark) -> str:
 @rule("IDENT-008", Scope.RESULT, "No two different logs have the same latencies, to the nanosecond.", source=OURS)
 def run_has_figures_of_its_own(result: ResultView) -> Iterator[Violation]:
     for mark in _runs(result):
-        for other in result.tree.register.runs_with("figures", mark.figures):
-            if other.digest != mark.digest and not _is_misplaced_in_a_test(mark.place, other.place):
-                shown_figures = ", ".join(f"{key} = {mark.fields[key]}" for key in FIGURES)
-                yield _at(mark, f"{shown_figures} here and in {other.path}", "the metrics of a separate run")
-                break
+        other = _another(mark, result.tree.register.runs_with("figures", mark.figures))
+        if other:
+            shown_figures = ", ".join(f"{key} = {mark.fields[key]}" for key in FIGURES)
+            yield _at(mark, f"{shown_figures} here and in {other}", "the metrics of a separate run")
 
 
 @rule("IDENT-009", Scope.RESULT, "The runs of a result use one data set, and one build loads the same samples of it.",
@@ -247,23 +247,21 @@ def runs_are_of_one_data_set(result: ResultView) -> Iterator[Violation]:
 @rule("IDENT-010", Scope.RESULT, "A hash is of one accuracy log.", source=OURS, step=Step.ACCURACY)
 def hash_is_of_one_log(result: ResultView) -> Iterator[Violation]:
     register = result.tree.register
-    for mark in register.responses_with("folder", result.folder):
-        for other in register.responses_with("hash", mark.hash):
-            if other.digest != mark.digest and not _is_misplaced_in_a_test(mark.place, other.place):
-                found = f"hash={str(mark.hash)[:12]}... in accuracy.txt here and of {other.path}"
-                yield _at(mark, found, "the hash of this log before it was cut")
-                break
+    for mark in register.responses_with("folder", result.subject.folder):
+        other = _another(mark, register.responses_with("hash", mark.hash))
+        if other:
+            found = f"hash={str(mark.hash)[:12]}... in accuracy.txt here and of {other}"
+            yield _at(mark, found, "the hash of this log before it was cut")
 
 
 @rule("IDENT-011", Scope.RESULT, "No two different logs have the same times by their clocks, to the nanosecond.",
       source=OURS)  # fmt: skip
 def run_has_times_of_its_own(result: ResultView) -> Iterator[Violation]:
     for mark in _runs(result):
-        for other in result.tree.register.runs_with("clock", mark.clock):
-            if other.digest != mark.digest and not _is_misplaced_in_a_test(mark.place, other.place):
-                times = "queries generated at {:.6f} ms, power_end at {:.6f} ms".format(*mark.clock or ())
-                yield _at(mark, f"{times} here and in {other.path}", "the times of a separate run")
-                break
+        other = _another(mark, result.tree.register.runs_with("clock", mark.clock))
+        if other:
+            times = "queries generated at {:.6f} ms, power_end at {:.6f} ms".format(*mark.clock or ())
+            yield _at(mark, f"{times} here and in {other}", "the times of a separate run")
 
 
 @rule("IDENT-012", Scope.RESULT, "No run has the latencies of another one, shifted or scaled.", source=OURS)
@@ -281,7 +279,7 @@ def run_is_no_copy(result: ResultView) -> Iterator[Violation]:
 def answers_are_as_long_in_every_scenario(result: ResultView) -> Iterator[Violation]:
     """Where each run issued all samples equally often. At most 3.7 % apart in the 170 models of round v5.1 that have
     two scenarios."""
-    *model, _ = result.folder
+    *model, _ = result.subject.folder
     for mark in (one for one in _runs(result) if one.place.kind.startswith("performance")):
         for other in result.tree.register.runs_with("model", tuple(model)):
             if other.place.kind == mark.place.kind and other.answer_tokens and mark.answer_tokens:

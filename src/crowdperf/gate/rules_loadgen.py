@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from crowdperf.gate.derivation import contradiction, given, readable
+from crowdperf.gate.derivation import at_key, at_keys, contradiction, given, readable
 from crowdperf.gate.log_view import LogView
 from crowdperf.gate.rulebook import OURS, Severity, Violation, log_rule
 from crowdperf.gate.views import RunView
@@ -58,7 +58,7 @@ def version_is_of_round(run: RunView) -> Iterator[Violation]:
         found = _VERSION.fullmatch(log.text("loadgen_version") or "")
         if found is None or int(found[1]) < least:
             allowed = f"LoadGen {least}.0 or newer, as VERSION @ REVISION"
-            yield contradiction(log, "loadgen_version", given(log, "loadgen_version"), allowed)
+            yield at_key(log, "loadgen_version", allowed)
 
 
 @log_rule("LG-002", "LoadGen was compiled from sources that mlcommons/inference had.", source=OURS)
@@ -119,9 +119,7 @@ def _digest(files: Mapping[str, Json], names: Iterable[str]) -> str:
 def has_no_local_changes(run: RunView) -> Iterator[Violation]:
     for log in readable(run):
         if log.git_status is not None and log.git_status.strip() not in _UNCHANGED:
-            yield contradiction(
-                log, "loadgen_git_status_message", given(log, "loadgen_git_status_message"), "no changes"
-            )
+            yield at_key(log, "loadgen_git_status_message", "no changes")
 
 
 @log_rule("LG-004", "The revision of LoadGen is the newest in its git log, and has one version.")
@@ -135,7 +133,7 @@ def revision_is_that_of_git_log(run: RunView) -> Iterator[Violation]:
         known = _recorded().get(revision[:_DIGITS])
         if known is not None and known.version and log.loadgen_version != known.version:
             allowed = f"{known.version}, of that revision"
-            yield contradiction(log, "loadgen_version", given(log, "loadgen_version"), allowed)
+            yield at_key(log, "loadgen_version", allowed)
 
 
 _LONGEST_ZONE, _QUARTER, _APART = timedelta(hours=14), timedelta(minutes=15), timedelta(seconds=2)
@@ -153,10 +151,10 @@ def dates_of_build_agree(run: RunView) -> Iterator[Violation]:
             over = min(offset % _QUARTER, _QUARTER - offset % _QUARTER)
             if over > _APART or offset > _LONGEST_ZONE + _APART:
                 allowed = "the same but for a time zone: quarters of an hour, at most 14 hours"
-                yield contradiction(log, keys[0], given(log, *keys), allowed)
+                yield at_keys(log, keys, allowed)
         if built is not None and committed is not None and committed > built + _APART:
             keys = (keys[0], "loadgen_git_commit_date")
-            yield contradiction(log, keys[0], given(log, *keys), "a build of commits that there were")
+            yield at_keys(log, keys, "a build of commits that there were")
 
 
 def _moment(text: str | None) -> datetime | None:

@@ -9,8 +9,8 @@ from crowdperf.gate.derivation import (
     OUTPUT_TOKENS,
     QUERIES,
     SAMPLES,
+    at_key,
     contradiction,
-    given,
     has_token_latencies,
     is_before_5,
     messages,
@@ -108,11 +108,9 @@ def counts_errors(run: RunView) -> Iterator[Violation]:
         is_counted = version is not None and version >= _COUNTS_ERRORS
         if count is None and is_counted and any(usable(run)):
             least = ".".join(map(str, _COUNTS_ERRORS))
-            yield contradiction(
-                log, "num_errors", given(log, "num_errors"), f"a number: the last message since {least}"
-            )
+            yield at_key(log, "num_errors", f"a number: the last message since {least}")
         if count is not None and count != log.error_count:
-            yield contradiction(log, "num_errors", given(log, "num_errors"), f"{log.error_count}: its error messages")
+            yield at_key(log, "num_errors", f"{log.error_count}: its error messages")
 
 
 @log_rule("LOG-005", "One process wrote the log.")

@@ -13,6 +13,7 @@ from crowdperf.gate.derivation import (
     SECOND_NS,
     STAMPS_S,
     at_key,
+    at_keys,
     contradiction,
     given,
     has_token_latencies,
@@ -36,7 +37,6 @@ from crowdperf.gate.rulebook import (
     Violation,
     log_rule,
     rule,
-    shown,
 )
 from crowdperf.gate.user_conf import ConfSetting, asked_for
 from crowdperf.gate.views import RunView
@@ -99,7 +99,7 @@ def _same(log: LogView, pairs: Mapping[str, str]) -> Iterator[Violation]:
     for key, other in pairs.items():
         one, two = log.values.get(key), log.values.get(other)
         if one is not None and two is not None and (one != two or isinstance(one, bool) != isinstance(two, bool)):
-            yield contradiction(log, key, given(log, key, other), "the same")
+            yield at_keys(log, (key, other), "the same")
 
 
 @log_rule("SET-001", "LoadGen used the requested settings.")
@@ -125,7 +125,7 @@ def _fixed(log: LogView, scenario: str) -> Iterator[Violation]:
         wanted["effective_samples_per_query"] = 1
     for key, value in wanted.items():
         if key in log.values and value is not None and log.values[key] != value:
-            yield contradiction(log, key, given(log, key), f"{value} in {scenario}")
+            yield at_key(log, key, f"{value} in {scenario}")
 
 
 @log_rule("SET-002", "The target rate is that of the requested latency or rate.")
@@ -140,7 +140,7 @@ def target_rate_follows(run: RunView) -> Iterator[Violation]:
             continue
         wanted = found[1] if log.scenario == "Offline" else SECOND_NS / found[1]
         if not is_close(found[0], wanted, relative=2 * CLOSE):
-            yield contradiction(log, "effective_target_qps", given(log, "effective_target_qps", key), f"{wanted:g}")
+            yield at_keys(log, ("effective_target_qps", key), f"{wanted:g}")
 
 
 @performance_rule("SET-004", "The run stayed within the limits at which LoadGen ends a run with an error.")
@@ -154,14 +154,14 @@ def limits_were_kept(log: LogView) -> Iterator[Violation]:
         return
     found = numbers(log, "effective_max_duration_ms", "effective_min_duration_ms")
     if found is not None and 0 < found[0] < found[1]:
-        text = given(log, "effective_max_duration_ms", "effective_min_duration_ms")
-        yield contradiction(log, "effective_max_duration_ms", text, "0, or no less than min_duration")
+        yield at_keys(
+            log, ("effective_max_duration_ms", "effective_min_duration_ms"), "0, or no less than min_duration"
+        )
     else:
         yield from _issued_too_late(log)
     found = numbers(log, "effective_max_query_count", "result_query_count")
     if found is not None and 0 < found[0] <= found[1] and not log.error_count:
-        text = given(log, "effective_max_query_count", "result_query_count")
-        yield contradiction(log, "effective_max_query_count", text, "0, or more queries than the run had")
+        yield at_keys(log, ("effective_max_query_count", "result_query_count"), "0, or more queries than the run had")
 
 
 def _issued_too_late(log: LogView) -> Iterator[Violation]:
@@ -203,7 +203,7 @@ def _off(run: RunView, names: tuple[str, ...]) -> Iterator[Violation]:
     for log in usable(run):
         for key in (f"effective_{name}" for name in names if not run.test):
             if log.values.get(key):
-                yield contradiction(log, key, given(log, key), "false or 0 in a submitted run")
+                yield at_key(log, key, "false or 0 in a submitted run")
 
 
 @rule("SET-007", Scope.RUN, "Latency percentile and samples of a query are those of the round.", source=MLPERF_CONF,
@@ -218,9 +218,7 @@ def has_round_settings(run: RunView) -> Iterator[Violation]:
         }  # fmt: skip
         for key, value in wanted.items():
             if value is not None and log.values.get(key) != value:
-                yield contradiction(
-                    log, key, given(log, key), f"{value:g}: {scenario} in {run.scenario.tree.round.name}"
-                )
+                yield at_key(log, key, f"{value:g}: {scenario} in {run.scenario.tree.round.name}")
 
 
 @rule("SET-008", Scope.RUN, "The token latency targets are not looser than the benchmark's.", source=BOTH, since="v5.0",
@@ -233,7 +231,7 @@ def token_targets_are_kept(run: RunView) -> Iterator[Violation]:
             key = f"requested_server_{name}_latency"
             value = log.number(key)
             if value is None or value > limit:
-                yield contradiction(log, key, f"{key} = {shown(log.values.get(key))}", f"at most {limit:g}")
+                yield at_key(log, key, f"at most {limit:g}")
 
 
 @rule("SET-009", Scope.RUN, "user.conf has no setting that is forbidden in a submitted run.", source=MLPERF_CONF,
@@ -302,12 +300,12 @@ def sample_counts_follow(run: RunView) -> Iterator[Violation]:
             key, asked = f"effective_{kind}_sample_count", f"requested_{kind}_sample_count_override"
             found = numbers(log, key, asked, f"qsl_reported_{reported}_count")
             if found is not None and found[0] != (found[1] or found[2]):
-                text = given(log, key, asked, f"qsl_reported_{reported}_count")
-                yield contradiction(log, key, text, f"{found[1] or found[2]:g}")
+                yield at_keys(log, (key, asked, f"qsl_reported_{reported}_count"), f"{found[1] or found[2]:g}")
         found = numbers(log, "qsl_reported_performance_count", "qsl_reported_total_count")
         if found is not None and not 0 < found[0] <= found[1]:
-            text = given(log, "qsl_reported_performance_count", "qsl_reported_total_count")
-            yield contradiction(log, "qsl_reported_performance_count", text, "1 to as many as there are in all")
+            yield at_keys(
+                log, ("qsl_reported_performance_count", "qsl_reported_total_count"), "1 to as many as there are in all"
+            )
 
 
 @rule("SET-015", Scope.RUN, "A submitted run read no audit.config, or shows its settings.", source=LOADGEN,

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from crowdperf.compliance.answer_checks import answer_lengths
 from crowdperf.compliance.entropy_checks import verify_entropies
 from crowdperf.compliance.verdict_lines import PASS, printed_counts
-from crowdperf.gate.derivation import contradiction, given, sample_count
+from crowdperf.gate.derivation import at_key, sample_count
 from crowdperf.gate.documents import TextFile
 from crowdperf.gate.rulebook import Scope, Severity, Violation, rule
 from crowdperf.gate.rules_accuracy import CUT, lines_of, whole_lines
@@ -196,7 +196,7 @@ def run_has_settings_of_test(test: TestView) -> Iterator[Violation]:
     for key in ("effective_accuracy_log_sampling_target", "effective_min_sample_count"):  # Offline is one query
         value = log.number(key)
         if value is None or value < limits["samples"]:
-            yield contradiction(log, key, given(log, key), f"at least {limits['samples']:g}")
+            yield at_key(log, key, f"at least {limits['samples']:g}")
     key = "effective_performance_issue_unique"
     if limits.get("is_unique") and log.values.get(key) is not True:
-        yield contradiction(log, key, given(log, key), "true: each sample once")
+        yield at_key(log, key, "true: each sample once")

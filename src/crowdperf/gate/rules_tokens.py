@@ -12,6 +12,7 @@ from crowdperf.gate.derivation import (
     SAMPLES,
     SECOND_NS,
     STAMPS_S,
+    at_keys,
     contradiction,
     given,
     has_token_latencies,
@@ -88,8 +89,7 @@ def tokens_fill_latencies(log: LogView) -> Iterator[Violation]:
         return
     for first, last in zip(ranked(log, FIRST_TOKENS), ranked(log, SAMPLES), strict=False):
         if first.value > last.value:
-            text = given(log, first.key, last.key)
-            yield contradiction(log, first.key, text, "a first token no later than the whole answer")
+            yield at_keys(log, (first.key, last.key), "a first token no later than the whole answer")
             break
     yield from _time_of_tokens(log)
 

@@ -18,6 +18,8 @@ from crowdperf.gate.derivation import (
     SAMPLES,
     SECOND_NS,
     STAMPS_S,
+    at_key,
+    at_keys,
     contradiction,
     given,
     has_token_latencies,
@@ -97,7 +99,7 @@ def valid_means_all_met(log: LogView) -> Iterator[Violation]:
             yield contradiction(log, key, given(log, "result_validity", key), "true in a VALID run")
     keys = [key for key in _FLAGS if key in log.values]
     if log.values.get("result_validity") == "INVALID" and keys and all(log.values[key] is True for key in keys):
-        yield contradiction(log, "result_validity", given(log, "result_validity", *keys), "VALID: all were met")
+        yield at_keys(log, ("result_validity", *keys), "VALID: all were met")
 
 
 @performance_rule("VER-002", "Early stopping was met exactly when its text reports it.")
@@ -106,7 +108,7 @@ def stopping_text_agrees(log: LogView) -> Iterator[Violation]:
     words = "Processed at least" if scenario in _STREAMS else "Run successful"
     texts = [text for text in map(log.text, _STOPPING) if text is not None]
     if scenario == "Offline" and any(texts):
-        yield contradiction(log, _STOPPING[0], given(log, _STOPPING[0]), "no text: Offline has no early stopping")
+        yield at_key(log, _STOPPING[0], "no text: Offline has no early stopping")
     if scenario not in (*_STREAMS, "Server") or not texts or not isinstance(is_met, bool):
         return
     if all(words in text for text in texts) != is_met:
@@ -142,7 +144,7 @@ def _server_tolerates(log: LogView, limit: int) -> Iterator[Violation]:
     if has_token_latencies(log) or late is None or not isinstance(is_met, bool) or is_met == (late <= limit):
         return
     keys = ("early_stopping_met", "result_overlatency_query_count", "result_query_count")
-    yield contradiction(log, keys[0], given(log, *keys), f"met exactly with at most {limit} over the latency")
+    yield at_keys(log, keys, f"met exactly with at most {limit} over the latency")
 
 
 @performance_rule("VER-004", "The early stopping estimate is the latency behind those discarded.")
@@ -164,7 +166,7 @@ def estimate_has_its_rank(log: LogView) -> Iterator[Violation]:
         high = min((one.value for one in known if one.rank >= rank), default=known[-1].value)
         if limit < 1 or not low <= value <= high:
             allowed = f"{low:.0f} to {high:.0f}, of which the percentiles about rank {rank} are"
-            yield contradiction(log, key, given(log, key, "result_query_count"), allowed)
+            yield at_keys(log, (key, "result_query_count"), allowed)
 
 
 @performance_rule("VER-005", "The estimates of the log are those of the early stopping text.")
@@ -196,7 +198,7 @@ def late_queries_follow(log: LogView) -> Iterator[Violation]:
     if wrong:
         is_more = wrong[0].value > target
         allowed = f"{'at least' if is_more else 'at most'} {queries - wrong[0].rank:g} over the target"
-        yield contradiction(log, keys[0], given(log, *keys, wrong[0].key), allowed)
+        yield at_keys(log, (*keys, wrong[0].key), allowed)
 
 
 @performance_rule("VER-007", "The performance constraint was met exactly when the percentile is within the target.")
@@ -211,8 +213,9 @@ def constraint_follows(log: LogView) -> Iterator[Violation]:
                  (f"result_time_per_output_token_{at}_percentile_ns", "requested_server_tpot_latency")]  # fmt: skip
     found = [numbers(log, *pair) for pair in pairs]
     if None not in found and all(one is not None and one[0] <= one[1] for one in found) != is_met:
-        text = given(log, "result_perf_constraints_met", *(key for pair in pairs for key in pair))
-        yield contradiction(log, "result_perf_constraints_met", text, str(not is_met).lower())
+        yield at_keys(
+            log, ("result_perf_constraints_met", *(key for pair in pairs for key in pair)), str(not is_met).lower()
+        )
 
 
 @performance_rule("VER-008", "Enough queries were met exactly when there were as many as requested.")
@@ -227,8 +230,7 @@ def queries_follow(log: LogView) -> Iterator[Violation]:
     if found is None or samples is None or not isinstance(is_met, bool):
         return
     if (found[0] >= found[1] and samples >= found[3]) != is_met:
-        text = given(log, "result_min_queries_met", *keys)
-        yield contradiction(log, "result_min_queries_met", text, str(not is_met).lower())
+        yield at_keys(log, ("result_min_queries_met", *keys), str(not is_met).lower())
 
 
 @performance_rule("VER-009", "The duration was met only by a run whose results last as long.")

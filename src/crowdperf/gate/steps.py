@@ -20,6 +20,11 @@ class Step(enum.Enum):
     CHECK = "this check"
 
 
+def step_of_run(test: str, *, is_accuracy: bool) -> Step:
+    """Return the step that made a run. test: the compliance test, empty for a run of the result itself."""
+    return Step.COMPLIANCE if test else Step.ACCURACY if is_accuracy else Step.PERFORMANCE
+
+
 _CLIENT = "inference-endpoint benchmark from-config --config config.yaml"
 """docs/CLI_QUICK_REFERENCE.md of mlcommons/endpoints at ea332753 (August 2026)."""
 

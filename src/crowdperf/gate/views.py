@@ -59,6 +59,11 @@ class Subject:
     scenario: str = ""
     test: str = ""
 
+    @property
+    def folder(self) -> tuple[str, ...]:
+        """The common key of the logs of a result: see run_fingerprint.LogLocation."""
+        return (self.division, self.submitter, self.system, self.model, self.scenario)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeView:
@@ -194,12 +199,6 @@ class ResultView:
 
     tree: TreeView
     subject: Subject
-
-    @property
-    def folder(self) -> tuple[str, ...]:
-        """The common key of the logs of the result: see run_fingerprint.LogLocation."""
-        found = self.subject
-        return (found.division, found.submitter, found.system, found.model, found.scenario)
 
 
 def divisions_of(tree: TreeView) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from crowdperf.rules.benchmarks import BENCHMARKS
 from crowdperf.rules.compliance import tests_needed
 from crowdperf.rules.names import FIGURE_KEYS, FULL_RULES_MIN_DURATION_MS, Scenario
 from crowdperf.rules.official_names import aliases_in, checker_name
-from crowdperf.rules.rounds import ROUNDS, rounds_of, rules_in
+from crowdperf.rules.rounds import is_since, rounds_of, rules_in
 
 _FOLDER = Path(__file__).parent / "rounddata"
 _NO_MIN_DURATION = ("e2e-rag-qna", "e2e-rag-db")
@@ -141,7 +141,7 @@ class RoundTable:
 
     def since(self, round_name: str) -> bool:
         """Return whether the round is `round_name` or newer."""
-        return ROUNDS.index(self.name) >= ROUNDS.index(round_name)
+        return is_since(self.name, round_name)
 
 
 def _limits(rows: list[list[object]]) -> tuple[Limit, ...]:

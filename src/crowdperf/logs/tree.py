@@ -19,7 +19,7 @@ from pathlib import Path
 
 from crowdperf.logs.layout import FileIn, RunPaths
 from crowdperf.rules.names import Mode, Scenario
-from crowdperf.rules.rounds import ROUNDS
+from crowdperf.rules.rounds import is_since
 
 DIVISIONS = ("closed", "open", "network")
 CATEGORIES = ("edge", "datacenter", "datacenter,edge", "edge,datacenter")
@@ -38,8 +38,7 @@ class TreeLayout(enum.Enum):
 
 def layout_of(round_name: str) -> TreeLayout:
     """Return the layout of a round in `rounds.ROUNDS`."""
-    is_new = ROUNDS.index(round_name) >= ROUNDS.index("v6.0")
-    return TreeLayout.ONE_FOLDER if is_new else TreeLayout.APART
+    return TreeLayout.ONE_FOLDER if is_since(round_name, "v6.0") else TreeLayout.APART
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 from crowdperf.rules.benchmarks import BENCHMARKS
 from crowdperf.rules.names import UnknownName
-from crowdperf.rules.rounds import ROUNDS, rounds_of
+from crowdperf.rules.rounds import is_since, rounds_of
 
 TESTS = ("TEST01", "TEST04", "TEST05", "TEST06", "TEST07", "TEST09")
 """The tests this project makes. TEST04-A and TEST04-B (v0.7 to v2.0) and TEST08 (v6.0, a benchmark this project does
@@ -108,10 +108,6 @@ def audit_text(values: Mapping[str, int]) -> str:
     return head + "".join(f"*.*.{key} = {value}\n" for key, value in values.items())
 
 
-def _is_since(round_name: str, first: str) -> bool:
-    return ROUNDS.index(round_name) >= ROUNDS.index(first)
-
-
 def tests_needed(benchmark: str, round_name: str, division: str) -> tuple[str, ...]:
     """Return the compliance tests of a benchmark in a round; none in the open division.
 
@@ -129,9 +125,9 @@ def tests_needed(benchmark: str, round_name: str, division: str) -> tuple[str, .
     if round_name in record.own_tests:
         return record.own_tests[round_name]
     if record.test06_since:
-        return ("TEST06",) if _is_since(round_name, record.test06_since) else ()
+        return ("TEST06",) if is_since(round_name, record.test06_since) else ()
     same_sample: tuple[str, ...] = ("TEST04",) if record.has_test04 else ()
-    if same_sample and not _is_since(round_name, "v2.1"):
+    if same_sample and not is_since(round_name, "v2.1"):
         same_sample = ("TEST04-A", "TEST04-B")
-    other_seeds = () if _is_since(round_name, "v5.0") else ("TEST05",)
+    other_seeds = () if is_since(round_name, "v5.0") else ("TEST05",)
     return ("TEST01", *same_sample, *other_seeds)

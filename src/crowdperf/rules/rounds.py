@@ -15,6 +15,12 @@ from crowdperf.rules.record import ALL_SCENARIOS, Span
 ROUNDS = ("v0.7", "v1.0", "v1.1", "v2.0", "v2.1", "v3.0", "v3.1", "v4.0", "v4.1", "v5.0", "v5.1", "v6.0", "v6.1")
 """The rounds, oldest first."""
 
+
+def is_since(round_name: str, first: str) -> bool:
+    """Return whether a round is `first` or newer; both of `ROUNDS`."""
+    return ROUNDS.index(round_name) >= ROUNDS.index(first)
+
+
 _OFFLINE_MIN_UP_TO_V31 = 24_576
 _V07_MIN_DURATION_MS = 60_000
 
@@ -61,9 +67,8 @@ def rules_in(name: str, round_name: str) -> RoundRules:
     allowed = rounds_of(name)
     if round_name not in allowed:
         raise UnknownName(f"round of {name}", round_name, allowed)
-    number = ROUNDS.index(round_name)
-    span = next(s for s in _spans(name) if ROUNDS.index(s.first) <= number <= ROUNDS.index(s.last))
-    row, is_old = BENCHMARKS[name], number < ROUNDS.index("v4.0")
+    span = next(s for s in _spans(name) if is_since(round_name, s.first) and is_since(s.last, round_name))
+    row, is_old = BENCHMARKS[name], not is_since(round_name, "v4.0")
     record, count = row.record, span.count
     return RoundRules(
         targets=row.targets(span.reference),
@@ -76,7 +81,7 @@ def rules_in(name: str, round_name: str) -> RoundRules:
         datacenter=span.datacenter,
         both=span.scenarios,
         server_target_latency_ms=record.server_target_latency_ms if Scenario.SERVER in span.scenarios else None,
-        multi_stream_target_latency_ms=record.multi_stream_target_latency_ms if number < ROUNDS.index("v2.0") else None,
+        multi_stream_target_latency_ms=None if is_since(round_name, "v2.0") else record.multi_stream_target_latency_ms,
     )
 
 
