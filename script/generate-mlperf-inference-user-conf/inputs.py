@@ -7,12 +7,10 @@ from typing import Any
 from crowdperf.rules.benchmarks import BENCHMARKS
 from crowdperf.rules.names import TARGETS, ExecutionMode, Mode, Scenario, UnknownName, parse_modes
 from crowdperf.rules.official_names import official_name
-from crowdperf.rules.rounds import current_scenarios, rounds_of, scenarios_of
+from crowdperf.rules.rounds import chosen_scenarios, rounds_of
 from crowdperf.rules.run_settings import COUNTS
 
 from .conf_plan import Overrides
-
-ALL = "all"
 
 
 class BadCall(Exception):
@@ -39,9 +37,9 @@ def read(values: Mapping[str, Any], round_name: str) -> Call:
         modes = parse_modes(",".join(values["mode"]))
     except UnknownName as error:
         raise BadCall(str(error)) from error
-    scenarios = _scenarios(values["scenario"], model)
-    if round_problem := _round_problem(model, round_name):
-        raise BadCall(round_problem)
+    scenarios, why = chosen_scenarios(values["scenario"], model)
+    if why := why or _round_problem(model, round_name):
+        raise BadCall(why)
     counts = {name: values[name] for name in COUNTS}
     overrides = {}
     for scenario in scenarios:
@@ -65,14 +63,3 @@ def _round_problem(model: str, round_name: str) -> str:
         return ""
     newest = rounds_of(model)[-1]
     return f"--version={round_name}: user.conf is written by the rules of {newest}, the newest round that has {model}"
-
-
-def _scenarios(words: tuple[str, ...], model: str) -> tuple[Scenario, ...]:
-    if ALL in words:
-        return tuple(scenario for scenario in Scenario if scenario in current_scenarios(model))
-    wanted = {Scenario(word) for word in words}
-    allowed = scenarios_of(model)
-    missing = sorted(scenario.value for scenario in wanted if scenario not in allowed)
-    if missing:
-        raise BadCall(f"{model} has no {', '.join(missing)}, only {', '.join(s.value for s in allowed)}")
-    return tuple(scenario for scenario in Scenario if scenario in wanted)

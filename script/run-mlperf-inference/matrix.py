@@ -19,7 +19,7 @@ from crowdperf.rules.names import TARGETS, ExecutionMode, Mode, RequestError, Sc
 from crowdperf.rules.prompt_settings import PROMPT_INPUTS, URL, PromptSettings
 from crowdperf.rules.query_counts import LONGEST_TEST_S, fewest_queries
 from crowdperf.rules.record import OwnModel
-from crowdperf.rules.rounds import current_scenarios, scenarios_of
+from crowdperf.rules.rounds import chosen_scenarios
 from crowdperf.rules.run_settings import (
     EFFICIENCY,
     NUMBERS,
@@ -168,18 +168,9 @@ def _unused_targets(targets: Mapping[str, float], scenarios: tuple[Scenario, ...
 
 
 def _wanted_scenarios(words: tuple[str, ...], model: str, problems: Problems) -> tuple[Scenario, ...]:
-    """The scenarios of the call: for `all` those of the benchmark's newest round; others that it once had by name.
-
-    A problem for each that it never had.
-    """
-    if ALL in words:
-        return tuple(scenario for scenario in Scenario if scenario in current_scenarios(model))
-    allowed = scenarios_of(model)
-    wanted = tuple(scenario for scenario in Scenario if scenario.value in words)
-    missing = [scenario.value for scenario in wanted if scenario not in allowed]
-    if missing:
-        known = ", ".join(scenario.value for scenario in allowed)
-        problems.note("scenario", f"{model} has no {', '.join(missing)}, only {known}")
+    wanted, why = chosen_scenarios(words, model)
+    if why:
+        problems.note("scenario", why)
     return wanted
 
 

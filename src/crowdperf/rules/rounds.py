@@ -6,6 +6,7 @@ tools/submission/submission_checker/constants.py at b66003e1 (August 2026) for v
 benchmarks was 24,576 samples up to v3.1 (OFFLINE_MIN_SPQ), a table since (OFFLINE_MIN_SPQ_SINCE_V4).
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from crowdperf.rules.benchmarks import BENCHMARKS, RECORDS, AccuracyTarget, model_of
@@ -102,3 +103,14 @@ def scenarios_of(model: str) -> tuple[Scenario, ...]:
 def current_scenarios(model: str) -> tuple[Scenario, ...]:
     """Return the scenarios of the newest round that has the benchmark, edge and datacenter together."""
     return _spans(model)[-1].scenarios if model in BENCHMARKS else scenarios_of(model)
+
+
+def chosen_scenarios(words: Collection[str], model: str) -> tuple[tuple[Scenario, ...], str]:
+    """Return the scenarios that names ask for, in their order: for `all` those of the newest round; and what is wrong
+    with them: the benchmark never had one."""
+    if "all" in words:
+        return tuple(scenario for scenario in Scenario if scenario in current_scenarios(model)), ""
+    wanted, allowed = tuple(scenario for scenario in Scenario if scenario.value in words), scenarios_of(model)
+    missing = ", ".join(scenario.value for scenario in wanted if scenario not in allowed)
+    known = ", ".join(scenario.value for scenario in allowed)
+    return wanted, f"{model} has no {missing}, only {known}" if missing else ""
