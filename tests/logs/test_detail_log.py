@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from crowdperf.logs.detail_log import MARKER, DamagedLine, DetailLog, LogError, LogEvent
+from crowdperf.logs.detail_log import MARKER, DamagedLine, DetailLog, LogError, LogEvent, LoggedValues
 from crowdperf.logs.run_log import read_detail_log
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -104,6 +104,12 @@ def test_a_message_behind_something_else_is_hidden() -> None:
     log = DetailLog(f"x {LINE}\nplain\n{LINE}\n" + f" {LINE}\n" * 200).read()
     assert log.hidden[:2] == [(1, f"x {LINE}"[:200]), (4, f" {LINE}"[:200])]
     assert len(log.hidden) == 100 and log.last["a"].line == 3
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), "1", None, True])
+def test_a_count_that_is_no_number_is_an_error_of_the_log(value: object) -> None:
+    with pytest.raises(LogError, match="the detail log's 'a' should be a"):
+        LoggedValues([EVENT._replace(value=value)]).integer("a")
 
 
 def test_a_log_that_is_no_text_is_named(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, NoReturn
 
-from crowdperf.kit.records import Kind, Values
+from crowdperf.kit.records import Kind, Values, number_of
 from crowdperf.kit.text_documents import Json
 
 MARKER = ":::MLLOG"
@@ -224,7 +224,8 @@ class LoggedValues(Values[NoReturn]):
         raise LogError(f"the detail log's {key!r} should be {allowed}, found {self.values[key]!r}")
 
     def integer(self, key: str) -> int:
-        return int(self.number(key))
+        found = number_of(self.number(key))
+        return int(self._without(key, "a finite number") if found is None else found)
 
     def integer_or_none(self, key: str) -> int | None:
         return self.integer(key) if self.has(key) else None
