@@ -1,7 +1,17 @@
 """Conditions of dependencies: the whole table of CM's rules, and what is not known yet."""
 
 import pytest
-from recipe_engine.rules.conditions import KINDS, Answer, Condition, Kind, decide, holds
+from recipe_engine.rules.conditions import (
+    KINDS,
+    Answer,
+    Condition,
+    Kind,
+    decide,
+    holds,
+    overlap,
+    shown,
+    symbol,
+)
 from recipe_engine.rules.errors import MetaError
 from recipe_engine.rules.schema import parse_condition_blocks
 
@@ -183,3 +193,22 @@ def test_a_block_that_is_no_mapping_is_refused_with_its_place() -> None:
 def test_an_accepted_value_that_is_no_plain_value_is_refused_with_its_place(accepted: object) -> None:
     with pytest.raises(MetaError, match=r"x/_cm\.yaml: deps\[0\]\.skip_if_env\.KEY: expected values, found"):
         parse_condition_blocks({"skip_if_env": {"KEY": accepted}}, "x/_cm.yaml: deps[0]")
+
+
+@pytest.mark.parametrize(
+    ("patterns", "allowed", "expected"),
+    [
+        (["CM_*"], ["CM_X", "OTHER"], ("CM_X",)),
+        (["CM_X", "CM_Y"], ["CM_*", "A"], ("CM_X", "CM_Y")),
+        (["CM_X", "CM_Y"], ["CM_X", "A"], ("CM_X",)),
+        (["CM_A*"], ["CM_*B", "X*"], ("CM_A*",)),
+        (["CM_?"], ["CM_LONG"], ()),
+    ],
+)
+def test_the_keys_that_both_sides_may_match(patterns: list[str], allowed: list[str], expected: tuple[str, ...]) -> None:
+    assert overlap(patterns, allowed) == expected
+
+
+def test_unknown_values_are_in_words_however_deep_they_lie() -> None:
+    value = {"A": [symbol("CM_A", "get-a,b")], "B": {"C": f"{symbol('CM_C', 'get-c')}/bin"}, "D": 3}
+    assert shown(value) == {"A": ["<CM_A from get-a,b>"], "B": {"C": "<CM_C from get-c>/bin"}, "D": 3}

@@ -111,6 +111,10 @@ def test_a_request_that_never_succeeds_is_not_resumed(kind: type[RecipeError]) -
     error = kind("x is not one of its values", hint="give y")
     error.rerun, error.run_id, error.resume = "cm run script --tags=get,b", "2026-ab", "cm run script --resume=all"
     assert error.describe().splitlines()[-2:] == ["  hint: give y", "  again: cm run script --tags=get,b"]
+    error.hint, error.left_out = "cm help script get-x", ("--t (a secret)",)
+    assert error.describe().splitlines()[-1] == "  hint: cm help script get-x", (
+        "no command that lacks anything is shown"
+    )
 
 
 @pytest.mark.parametrize(

@@ -229,3 +229,8 @@ def test_files_that_a_shell_sources_later_follow_the_rule_too(home: TemporaryHom
     assert not (home.work / "injected").exists()
     assert shlex.quote("/x$(touch injected)") in (home.work / "tmp-env.sh").read_text(encoding="utf-8")
     assert json.dumps(str(Path.home())) not in (home.work / "tmp-env.sh").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("inner", ["$(echo $(id) (x))", "${A:-{b}}", "`id`"])
+def test_a_variable_behind_a_substitution_is_expanded(inner: str) -> None:
+    assert quoted(f"{inner} and $CM_DIR/y", "cm", VARIABLES) == f"'{inner} and '" + '"${CM_DIR-}"/y'

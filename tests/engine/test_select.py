@@ -52,6 +52,14 @@ def test_a_name_chooses_the_recipe_without_tags(index: RecipeIndex, name: str) -
     assert [match.alias for match in candidates(parse_query("_cudnn"), name, index)] == ["get-cuda"]
 
 
+def test_a_name_that_another_repository_has_is_told_where_it_is(index: RecipeIndex) -> None:
+    with pytest.raises(NotFound, match="no recipe of the repository 'mine' is called 'get-cuda'") as caught:
+        candidates(parse_query(""), "mine:get-cuda", index)
+    assert caught.value.hint == "it is in: r"
+    with pytest.raises(NotFound, match="no recipe is called 'get-cudda'"):
+        candidates(parse_query(""), "mine:get-cudda", index)
+
+
 @pytest.mark.parametrize(("name", "found"), [("detect-o*", ["detect-os"]), ("get-?c*", ["get-gcc"])])
 def test_a_name_may_be_a_pattern(index: RecipeIndex, name: str, found: list[str]) -> None:
     assert [match.alias for match in candidates(parse_query(""), name, index)] == found

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_engine.rules.errors import ScriptFailed, ScriptNotFound
+from recipe_engine.rules.errors import RequestError, ScriptFailed, ScriptNotFound
 from recipe_engine.running import shell
 
 AWKWARD = {
@@ -297,3 +297,10 @@ def test_env_files_hold_no_secrets_and_can_be_sourced(tmp_path: Path) -> None:
     done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True)
     assert done.stdout == "it's|$(x)|"
     assert (tmp_path / "env.sh").read_text().splitlines()[:3] == ["#!/bin/bash", "", "unset CM_B"]
+
+
+@pytest.mark.parametrize(("value", "problem"), [("a\0b", "a NUL character"), ("é\ud800", "half a character")])
+def test_what_no_process_can_be_given_is_named(value: str, problem: str) -> None:
+    with pytest.raises(RequestError, match=f"the value of the env key 'CM_X' contains {problem}, which cannot be"):
+        shell.passable("CM_X", value)
+    assert [shell.passable("CM_X", other) for other in ("é", 3, None)] == ["é", "3", ""]

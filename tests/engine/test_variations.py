@@ -357,3 +357,9 @@ def test_a_value_that_only_a_base_or_default_wants_yields_to_the_one_that_is_on(
     assert on({"n.#": {}, "a": {"base": ["n.1"]}}, "_n.8,_a") == ["n.8", "a"]
     assert on({"n.#": {"group": "g"}, "b": {"default_variations": {"g": "n.2"}}}, "_n.8,_b") == ["n.8", "b"]
     assert "n.1" in on(based, "_a,_b")
+
+
+def test_a_number_sign_stays_in_a_variation_that_takes_no_value() -> None:
+    variations = {"plain": {"env": {"A": "issue #1"}}, "n.#": {"env": {"B": "#1"}}}
+    env = configured({"variations": variations}, "get,x,_plain,_n.x").env
+    assert (env["A"], env["B"]) == ("issue #1", "x1")
