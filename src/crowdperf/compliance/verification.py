@@ -5,7 +5,7 @@
     TEST04   no more than a tenth faster when the same sample is asked for again and again
     TEST05   no more than a twentieth slower with other seeds
 
-Those of language models (TEST06, 07, 09) are in answerchecks.py, TEST08's in entropychecks.py.
+Those of language models (TEST06, 07, 09) are in answer_checks.py, TEST08's in entropy_checks.py.
 
 Short latencies get a fifth instead: up to 0.2 ms in SingleStream, 1.6 ms in MultiStream. TEST04's script compares the
 queries per second of a stream with the same two numbers, so that there all but the shortest get it: those of 5 us and

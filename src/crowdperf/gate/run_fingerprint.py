@@ -127,7 +127,7 @@ class RunMark:
     """What is kept of a detail log. fields: the values of `_KEPT`, and under `SOURCES` one digest of LoadGen's sources;
     none of a log that is damaged, which other rules refuse. loaded: the digest of the samples that a performance run
     loaded, empty of other runs. clock: when queries were generated and when the run ended by the log's own clock, in
-    milliseconds. latencies: those of `likeness.LATENCIES`, None where one is missing. answer_tokens: the mean
+    milliseconds. latencies: those of `LATENCIES`, None where one is missing. answer_tokens: the mean
     length of the answers of a run that issued all samples equally often, None of other runs. span_s: when queries were
     generated and when the run ended, in seconds since 1970.
     """

@@ -1,7 +1,7 @@
 """Reads LoadGen's summary for people, `mlperf_log_summary.txt`, as every round since v0.7 wrote it. Pure.
 
-The detail log says more (logs.py), but that of v0.7 is in another form, and what NVIDIA's result tools print is a line
-of the summary:
+The detail log says more (run_log.py), but that of v0.7 is in another form, and what NVIDIA's result tools print is a
+line of the summary:
 
     Scenario : Offline
     Mode     : Performance

@@ -1,4 +1,4 @@
-"""Writes the files of a model's networks, ONNX or safetensors, with torch; `modeljson.py` describes them.
+"""Writes the files of a model's networks, ONNX or safetensors, with torch; `model_json.py` describes them.
 
 Each file is written beside its place and then moved there.
 """

@@ -1,4 +1,4 @@
-"""Writes model.json (`modelfacts.py` reads it) and brings along what lies beside a model's networks.
+"""Writes model.json (`harness/base/model_facts.py` reads it) and brings along what lies beside a model's networks.
 
 Needs no library, so that files can be quantised and compiled without torch.
 """

@@ -19,7 +19,7 @@ from crowdperf.submission.benchmark import named
 from crowdperf.submission.measurements import Weights, measurements, weights_of
 from crowdperf.submission.program import Program
 from crowdperf.submission.request import Request
-from crowdperf.submission.run_discovery import FoundRun, Sut
+from crowdperf.submission.run_discovery import FoundRun, Sut, accuracy_run_of
 
 _PERFORMANCE_LOGS = ("mlperf_log_summary.txt", "mlperf_log_detail.txt")
 _ACCURACY_LOGS = (*_PERFORMANCE_LOGS, "mlperf_log_accuracy.json", "accuracy.txt")
@@ -191,7 +191,7 @@ def _copies(source: Path, target: Path, names: tuple[str, ...]) -> Iterator[Piec
 def _described(material: Material, run: FoundRun) -> Iterator[Piece]:
     """Yield what stands beside the logs of a scenario: measurements, user.conf and README."""
     tree, sut = material.tree, material.suts[run.place.system]
-    accuracy = next((one for one in material.runs if _is_accuracy_of(one, run)), None)
+    accuracy = accuracy_run_of(run, material.runs)
     commands = {one.mode.value: repeat_command(one) for one in (run, accuracy) if one is not None}
     content = measurements(run, accuracy, sut, commands[Mode.PERFORMANCE.value])
     path = tree.measurements_json(run.place, sut.implementation)
@@ -203,10 +203,6 @@ def _described(material: Material, run: FoundRun) -> Iterator[Piece]:
     yield Piece(path=folder / run.paths.user_conf.name, source=run.paths.user_conf)
     if tree.layout is TreeLayout.APART:
         yield Piece(path=folder / _OLD_CONFIG, text=_EMBEDDED_CONFIG.format(version=run.result.get("loadgen_version")))
-
-
-def _is_accuracy_of(one: FoundRun, run: FoundRun) -> bool:
-    return one.mode is Mode.ACCURACY and not one.test and one.place == run.place
 
 
 _EMBEDDED_CONFIG = (

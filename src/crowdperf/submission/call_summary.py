@@ -7,7 +7,7 @@ from crowdperf.rules.names import Mode
 from crowdperf.submission.assembly import Piece
 from crowdperf.submission.measurements import label_of
 from crowdperf.submission.request import Request
-from crowdperf.submission.run_discovery import FoundRun, Sut
+from crowdperf.submission.run_discovery import FoundRun, Sut, accuracy_run_of
 
 SOURCE_FOLDERS = ("src", "code")
 """Where a tree holds the program: since v6.0, and before."""
@@ -62,9 +62,7 @@ def result_table(runs: Sequence[FoundRun]) -> list[str]:
     for run in runs:
         if run.mode is not Mode.PERFORMANCE or run.test or run.log is None:
             continue
-        accuracy = next(
-            (one for one in runs if one.mode is Mode.ACCURACY and not one.test and one.place == run.place), None
-        )
+        accuracy = accuracy_run_of(run, runs)
         metric = run.log.published
         result = f"{metric.value:.6g} {metric.metric.unit}" if metric else "-"
         metrics = (accuracy.accuracy.get("metrics") or ()) if accuracy else ()

@@ -105,10 +105,10 @@ def measurements(run: FoundRun, accuracy: FoundRun | None, sut: Sut, command: st
             "format": FORMAT,
             "label": label_of(run, accuracy),
             "is_synthetic": {
-                name: any(bool((one.result.get("is_synthetic") or {}).get(name)) for one in _both(run, accuracy))
+                name: any(bool((one.result.get("is_synthetic") or {}).get(name)) for one in both(run, accuracy))
                 for name in ("model", "dataset", "backend")
             },
-            "provenance": together([one.result for one in _both(run, accuracy)]),
+            "provenance": together([one.result for one in both(run, accuracy)]),
             "implementation": sut.implementation,
             "device": str(run.setting("device") or ""),
             "backend": str(run.setting("backend") or ""),
@@ -118,7 +118,7 @@ def measurements(run: FoundRun, accuracy: FoundRun | None, sut: Sut, command: st
             "model_sha256": dict(weights.sha256),
             "calibration": dict(weights.calibration_list) or None,
             "command": [command],
-            "started_utc": {one.mode.value: str(one.result.get("started_utc") or "") for one in _both(run, accuracy)},
+            "started_utc": {one.mode.value: str(one.result.get("started_utc") or "") for one in both(run, accuracy)},
             "settings": settings_of(run),
             "metric": run.result.get("metric"),
             "accuracy": list((accuracy.accuracy.get("metrics") or ()) if accuracy else ()),
@@ -128,13 +128,14 @@ def measurements(run: FoundRun, accuracy: FoundRun | None, sut: Sut, command: st
     }
 
 
-def _both(run: FoundRun, accuracy: FoundRun | None) -> tuple[FoundRun, ...]:
+def both(run: FoundRun, accuracy: FoundRun | None) -> tuple[FoundRun, ...]:
+    """Return the runs of a result."""
     return (run,) if accuracy is None else (run, accuracy)
 
 
 def label_of(run: FoundRun, accuracy: FoundRun | None) -> str:
     """Return the words that must stand beside the run's figures, empty for an ordinary result."""
-    labels = [str(one.result.get("label") or "") for one in _both(run, accuracy)]
+    labels = [str(one.result.get("label") or "") for one in both(run, accuracy)]
     return "; ".join(dict.fromkeys(filter(None, labels)))
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from crowdperf.call.recipe_calls import threads_in_all
-from crowdperf.submission.measurements import Weights, label_of, settings_of
+from crowdperf.submission.measurements import Weights, both, label_of, settings_of
 from crowdperf.submission.program import LEFT_OUT, ChainRecipe
 from crowdperf.submission.run_discovery import FoundRun, Sut
 
@@ -121,7 +121,7 @@ def run_readme(run: FoundRun, accuracy: FoundRun | None, sut: Sut, weights: Weig
         ("weights", ", ".join(weights.files)),
         ("weight transformations", weights.transformation),
         *((f"sha256 of {name}", digest) for name, digest in sorted(weights.sha256.items())),
-        *((f"{one.mode.value} run started (UTC)", one.result.get("started_utc", "")) for one in _runs(run, accuracy)),
+        *((f"{one.mode.value} run started (UTC)", one.result.get("started_utc", "")) for one in both(run, accuracy)),
     ]
     lines += [*_table(("what", "value"), rows), ""]
     lines += ["## Settings", ""]
@@ -130,10 +130,6 @@ def run_readme(run: FoundRun, accuracy: FoundRun | None, sut: Sut, weights: Weig
     lines += ["LoadGen's own settings are in user.conf.", "", "## Result", ""]
     lines += [*_table(("what", "value"), _result_rows(run, accuracy)), ""]
     return "\n".join(lines)
-
-
-def _runs(run: FoundRun, accuracy: FoundRun | None) -> tuple[FoundRun, ...]:
-    return (run,) if accuracy is None else (run, accuracy)
 
 
 def _result_rows(run: FoundRun, accuracy: FoundRun | None) -> list[tuple[object, object]]:

@@ -7,7 +7,7 @@ reason, so that the user hears of it.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -135,6 +135,12 @@ def find_runs(results_folder: Path, hw_name: str) -> tuple[tuple[FoundRun, ...],
         )  # fmt: skip
         runs.append(_with_log(run))
     return tuple(runs), suts
+
+
+def accuracy_run_of(run: FoundRun, runs: Sequence[FoundRun]) -> FoundRun | None:
+    """Return the accuracy run of the same model, system and scenario."""
+    mine = (one for one in runs if one.mode is Mode.ACCURACY and not one.test and one.place == run.place)
+    return next(mine, None)
 
 
 def find_endpoint_results(results_folder: Path) -> tuple[Path, ...]:

@@ -1,6 +1,7 @@
 """Keeps one server: starts it, ends it, and leaves nothing behind. A process of its own, standard library only.
 
-    python3 keeper.py '{"command": [...], "environment": {...}, "log": "server.log", "shm_prefix": "x_", "grace_s": 5}'
+    python3 server_supervisor.py '{"command": [...], "environment": {...}, "log": "server.log", "shm_prefix": "x_",
+                                   "grace_s": 5}'
 
 It ends the server when its own standard input ends (the process that started it closed the pipe, or is gone: also after
 `kill -9`), or on SIGTERM; it ends by itself when the server does, with the server's code. It then kills what is left of

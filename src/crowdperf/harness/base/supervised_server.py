@@ -1,5 +1,5 @@
-"""A server of this machine for the time of a run: a child of `keeper.py`, which ends it when this process is gone,
-however that came. Standard library only: who starts a server needs nothing of the server's own packages.
+"""A server of this machine for the time of a run: a child of `server_supervisor.py`, which ends it when this process is
+gone, however that came. Standard library only: who starts a server needs nothing of the server's own packages.
 """
 
 import json
