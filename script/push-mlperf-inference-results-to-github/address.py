@@ -17,8 +17,8 @@ SCHEMES = ("https", "http", "ssh", "git", "file")
 USER_KEY = "CROWDPERF_GIT_USER"
 PASSWORD_KEY = "CROWDPERF_GIT_PASSWORD"
 HELPER = f'!f() {{ echo "username=${USER_KEY}"; echo "password=${PASSWORD_KEY}"; }}; f'  # words: ok P23
-NO_PASSWORD = "x-oauth-basic"
 NO_ADDRESS = "this is not an address that git understands"
+NO_PASSWORD = "x-oauth-basic"
 """Stands for the password beside a token that is the user name; any word will do."""
 
 _SCP_LIKE = re.compile(r"(?:[\w.-]+@)?[\w.-]+:(?!//)\S+")

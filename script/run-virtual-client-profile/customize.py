@@ -32,7 +32,6 @@ from crowdperf.rules.names import printable_lines
 
 from . import overlays, running, statefile
 
-PREFIX = "CM_VIRTUAL_CLIENT_"
 MACHINE_KEY = "CM_RECORDED_MACHINE"
 WITHOUT_MACHINE = ("install,cuda,prebuilt",)
 NOT_FOUND = 16

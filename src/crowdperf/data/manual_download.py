@@ -24,7 +24,7 @@ def refusal(source: Source, folder: Path | None = None, wrong: str = "", instead
     """Return the text that refuses to go on: what is wrong with `folder`, where to get the data and, as the hint, the
     command to run then.
 
-    wrong: lines as `expected.check_folder` gives them. instead: what else this data may be.
+    wrong: lines as `file_check.check_folder` gives them. instead: what else this data may be.
     """
     if folder is None:
         lines = [f"{source.name} must be fetched by hand, because its license has to be accepted."]
