@@ -328,3 +328,34 @@ def test_the_traceback_is_shown_on_request_only(home: TemporaryHome) -> None:
 
 def test_an_interruption_without_a_journal_says_to_give_the_command_again() -> None:
     assert Interrupted("SIGINT", 130).describe() == "interrupted by SIGINT. To resume: give the same command"
+
+
+@pytest.mark.parametrize(
+    ("entry", "flag"),
+    [
+        ({"names": ["model", "m"]}, "--adr.model.path"),
+        ({"names": ["m", "model"]}, "--adr.m.path"),
+        ({}, "--env.CM_MODEL_PATH"),
+    ],
+)
+def test_the_hint_of_a_dependency_names_its_input_as_the_users_command_gives_it(
+    home: TemporaryHome, entry: dict[str, object], flag: str
+) -> None:
+    customize = "def preprocess(i):\n    return {'return': 1, 'error': 'no file\\nhint: give --path=FILE'}\n"
+    home.recipe("get-model", {"input_mapping": {"path": "CM_MODEL_PATH"}}, customize=customize)
+    home.recipe("main-step", {"deps": [{"tags": "get,model", **entry}]})
+    with pytest.raises(HookFailed) as caught:
+        home.run("main,step")
+    assert f"hint: give {flag}=FILE" in caught.value.describe()
+    with pytest.raises(HookFailed) as caught:
+        home.run("get,model")
+    assert "hint: give --path=FILE" in caught.value.describe()
+
+
+def test_the_name_of_a_dependency_that_the_command_uses_is_the_one_in_the_hint(home: TemporaryHome) -> None:
+    customize = "def preprocess(i):\n    return {'return': 1, 'error': 'no file\\nhint: give --path=FILE'}\n"
+    home.recipe("get-model", {"input_mapping": {"path": "CM_MODEL_PATH", "size": "CM_SIZE"}}, customize=customize)
+    home.recipe("main-step", {"deps": [{"tags": "get,model", "names": ["model", "m"]}]})
+    with pytest.raises(HookFailed) as caught:
+        home.run("main,step", adr={"m": {"size": "3"}})
+    assert "hint: give --adr.m.path=FILE" in caught.value.describe()
