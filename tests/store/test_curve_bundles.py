@@ -208,7 +208,7 @@ def test_an_echo_is_synthetic_whatever_its_sender_says(tmp_path: Path):
     assert received(forged(plain, with_samples)).labels == ("unofficial", "synthetic")
 
 
-@pytest.mark.parametrize("points", [5, [5], {}, None])
+@pytest.mark.parametrize("points", [5, [5], {}, None, [{"id": "r4-x", "concurrency": 999}]])
 def test_a_damaged_list_of_points_has_no_samples(tmp_path: Path, points: object) -> None:
     small_curve(tmp_path)
     (tmp_path / "curve.json").write_text(json.dumps({"points": points}))

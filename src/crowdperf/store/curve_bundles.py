@@ -71,19 +71,18 @@ def members_of(folder: Path, sender: Sender, *, with_events: bool) -> Iterator[M
         names.add(place.rpartition("/")[0])
     if not with_events:
         return
-    if not samples:
+    found = [(place, path) for place in sorted(names) if (path := samples.get(place.rpartition("/")[2])) is not None]
+    if not found:
         raise NoCurve(
             f"--with_events: {folder} has no samples next to its points\n"
             "hint: use the output folder of run,mlperf,curve (a tree of --from_recorded has no samples)"
         )
-    for place in sorted(names):
-        path = samples.get(place.rpartition("/")[2])
-        if path is not None:
-            try:
-                content = csv_of(read_samples(path)).encode()
-            except EventsError as error:
-                raise NoCurve(f"{path}: {error}\nhint: rerun the point") from None
-            yield f"{place}/{SAMPLES}", content, ()
+    for place, path in found:
+        try:
+            content = csv_of(read_samples(path)).encode()
+        except EventsError as error:
+            raise NoCurve(f"{path}: {error}\nhint: rerun the point") from None
+        yield f"{place}/{SAMPLES}", content, ()
 
 
 def started_of(members: Mapping[str, bytes]) -> str:
