@@ -138,6 +138,27 @@ def test_one_command_comes_next(hint: str, run_id: str, resume: str, last: str) 
 # --- whole runs in this process ---
 
 
+CERTIFICATE, NO_FILE = "SSL certificate problem: self-signed", "/x/run.sh: line 3: /opt/tool: No such file or directory"
+
+
+@pytest.mark.parametrize(
+    ("status", "lines", "program"),
+    [
+        (127, (CERTIFICATE, "bash: cmake: command not found"), "cmake"),
+        (1, (CERTIFICATE, "bash: cmake: command not found"), ""),
+        (1, ("bash: cmake: command not found",), "cmake"),
+        (127, (NO_FILE,), "/opt/tool"),
+        (1, (NO_FILE,), ""),
+    ],
+)
+def test_a_missing_program_is_the_reason_where_the_exit_code_says_so_or_nothing_else_is_known(
+    tmp_path: Path, status: int, lines: tuple[str, ...], program: str
+) -> None:
+    error = failure(Ended(status, (), lines), tmp_path)
+    assert error.missing_program == program
+    assert (error.hint == f"install the program {program}, or add its folder to PATH") == bool(program)
+
+
 def failing(home: TemporaryHome, tags: str, **i: Any) -> RecipeError:
     with pytest.raises(RecipeError) as caught:
         home.run(tags, **i)
