@@ -367,7 +367,6 @@ CUDA = {"Type": "CudaAndNvidiaGPUDriverInstallation", "Parameters": {
         (profile(), {"iterations": "2", "timeout": "5"}, "exclude each other"),
         (profile(), {"timeout": "soon"}, "--timeout=soon is not understood"),
         (profile(), {"timeout": "5,deterministicc"}, "is not understood"),
-        (profile(), {"clean": "packages"}, "--clean: unknown word 'packages'"),
         (profile(), {"logger": "csv;eventhub=x"}, "unknown logger 'eventhub'"),
         (profile(), {"experiment_id": "../x"}, "--experiment-id must be"),
         (profile(action(Model="rnnt")), {"config_ver": "high_accuracy"}, "rnnt has one accuracy level"),

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from crowdperf.call.values import is_yes
 from crowdperf.fronts.metrics.commandline import CommandLineError, parse_list, parse_pairs, parse_timespan
 from crowdperf.fronts.virtualclient.document import ProfileError
 from crowdperf.rules.names import SYNTHETIC_LABEL, TEST_RUN_LABEL, unknown_text
@@ -109,12 +108,6 @@ def _scenarios(text: str) -> tuple[frozenset[str], frozenset[str]]:
     return included, frozenset(name[1:] for name in names if name.startswith("-")) - included
 
 
-def _known(text: str, option: str, known: tuple[str, ...], problems: list[str]) -> tuple[str, ...]:
-    parts = parse_list(text)
-    problems += [f"--{option}: {unknown_text('word', part, known)}" for part in parts if part.lower() not in known]
-    return tuple(part.lower() for part in parts)
-
-
 def parse_options(values: Mapping[str, Any]) -> Options:
     """Return the options of a call from its inputs, each of its type. Raises ProfileError with all problems."""
     problems: list[str] = []
@@ -141,8 +134,8 @@ def parse_options(values: Mapping[str, Any]) -> Options:
             problems.append(
                 f"--logger: {unknown_text('logger', part.split('=')[0], LOGGERS)}. No data is sent over the network"
             )
-    asked = given["clean"]
-    cleaned = CLEANED if is_yes(asked) or asked.lower() == "all" else _known(asked, "clean", CLEANED, problems)
+    asked = values["clean"] or ()
+    cleaned = CLEANED if {"all", "yes"} & set(asked) else tuple(asked)
     included, excluded = _scenarios(given["scenarios"])
     if problems:
         raise ProfileError(problems)
