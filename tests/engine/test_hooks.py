@@ -224,7 +224,7 @@ def test_an_error_that_a_recipe_words_anew_is_its_own(tmp_path: Path) -> None:
         "raise ValueError(i['env']['HF_TOKEN'])",
         "return {'return': 3, 'error': 'denied: ' + i['env']['HF_TOKEN']}",
         "i['env']['GH_TOKEN'] = 'correct-horse-2'; raise ValueError('correct-horse-2')",
-        "i['env']['GH_TOKEN'] = 'correct-horse-2'; raise OSError('correct-horse-2')",
+        "i['env']['GH_TOKEN'] = 'correct-horse-3'; raise OSError('correct-horse-3')",
     ],
 )
 def test_an_error_of_a_hook_shows_no_secret(tmp_path: Path, statement: str) -> None:

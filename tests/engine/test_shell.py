@@ -304,3 +304,20 @@ def test_what_no_process_can_be_given_is_named(value: str, problem: str) -> None
     with pytest.raises(RequestError, match=f"the value of the env key 'CM_X' contains {problem}, which cannot be"):
         shell.passable("CM_X", value)
     assert [shell.passable("CM_X", other) for other in ("é", 3, None)] == ["é", "3", ""]
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {"login": {"gh_token": "only-in-state-1"}},
+        {"script_prefix": ["export CM_GH_TOKEN=only-in-state-2"]},
+    ],
+)
+def test_a_secret_in_the_state_is_masked_in_the_output(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], state: dict[str, Any]
+) -> None:
+    """Each value is of this test alone: a process remembers what it has learned."""
+    script = "grep -o 'only-in-state-[12]' tmp-state.json; echo \"${CM_GH_TOKEN:-only-in-state-1}\""
+    shell.run_script(call(tmp_path, script, state=state))
+    shown = "".join(capfd.readouterr()) + (tmp_path / "log.txt").read_text()
+    assert "********" in shown and "only-in-state" not in shown
