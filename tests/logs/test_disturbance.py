@@ -46,6 +46,8 @@ def test_a_recorded_run_on_a_quiet_machine_is_not(row):
         (result(60.0, 90.0, 600.0, stolen_percent=12.3), "used 15 % (12 % other virtual machines) of the CPU"),
         (result(45.0, 90.0, 10.0, swapped_bytes=20_000_000), "20 MB of memory were swapped"),
         (result(45.0, 90.0, 10.0, swapped_bytes=10_000_000), ""),
+        (result(45.0, 90.0, 10.0, swapped_bytes=10**400), ""),  # a number that no float holds, by another program
+        (result(45.0, 90.0, 10.0, gpus=[{"index": 0, "other_processes": float("nan")}]), ""),
         (result(45.0, 90.0, 10.0, heat_throttled_percent=3.4), "heat slowed the CPU down for 3.4 % of the time"),
         (
             result(45.0, 90.0, 10.0, quota_throttled_percent=34.0),

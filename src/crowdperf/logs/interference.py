@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from crowdperf.kit.records import number_of
 from crowdperf.rules.names import Scenario
 
 MIN_OTHERS_PERCENT = 5.0
@@ -54,11 +55,6 @@ class Disturbance:
         return self.words.format(self.amount)
 
 
-def _number(part: Mapping[str, Any], key: str) -> float | None:
-    value = part.get(key)
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
 def _percent(value: float) -> str:
     return f"{value:.0f} %" if value >= 10 else f"{value:.1f} %"
 
@@ -71,11 +67,11 @@ def others_percent(load: Mapping[str, Any], machine: Mapping[str, Any]) -> float
     """Return the part of all processors that others than the run used, with what other virtual machines took (steal
     time); None where the system did not tell. `load`, `machine`: of a result.json; the harness says it in `load`, but
     for records from before 2026-11-23, where it follows from the means."""
-    said = _number(load, "others_percent")
+    said = number_of(load.get("others_percent"))
     if said is not None:
         return said
-    everything, own = _number(load, "mean_machine_cpu_percent"), _number(load, "mean_process_cpu_percent")
-    cores = _number(machine, "core_count")
+    everything, own = number_of(load.get("mean_machine_cpu_percent")), number_of(load.get("mean_process_cpu_percent"))
+    cores = number_of(machine.get("core_count"))
     if everything is None or own is None or not cores:
         return None
     return max(0.0, everything - own / cores)
@@ -88,7 +84,7 @@ def _others(result: Mapping[str, Any], load: Mapping[str, Any], seconds: float) 
         return []
     if percent / 100 * seconds * float(machine.get("core_count") or 1) < MIN_OTHERS_S:
         return []
-    stolen = _number(load, "stolen_percent") or 0.0
+    stolen = number_of(load.get("stolen_percent")) or 0.0
     virtual = f" ({_percent(stolen)} other virtual machines)" if stolen >= MIN_STOLEN_PERCENT else ""
     if "server_percent" in load and load["server_percent"] is None:
         return []  # what the measured server used is in it, and nobody knows how much: `server_lines` says so
@@ -100,7 +96,7 @@ def server_lines(results: Sequence[tuple[str, Mapping[str, Any]]]) -> tuple[str,
     processor during Offline". It is part of the system under test, and no disturbance. `results`: as
     `disturbance_lines` takes them."""
     loads = [(name, load) for name, result in results if isinstance(load := result.get("load"), Mapping)]
-    used = [(name, said) for name, load in loads if (said := _number(load, "server_percent")) is not None]
+    used = [(name, said) for name, load in loads if (said := number_of(load.get("server_percent"))) is not None]
     unknown = [name for name, load in loads if "server_percent" in load and load["server_percent"] is None]
     lines = []
     if used:
@@ -126,21 +122,21 @@ def is_steady_load(result: Mapping[str, Any]) -> bool:
 def clock_step_s(result: Mapping[str, Any]) -> float:
     """Return by how much the machine's clock was set during a run, 0 where that was too little to matter. No rate is
     derived from such a run. `result`: the content of a result.json."""
-    step_s = _number(result.get("load") or {}, "clock_step_s") or 0.0
+    step_s = number_of((result.get("load") or {}).get("clock_step_s")) or 0.0
     return step_s if abs(step_s) >= MIN_CLOCK_STEP_S else 0.0
 
 
 def disturbances(result: Mapping[str, Any]) -> tuple[Disturbance, ...]:
     """Return what disturbed a run so much that its figure should not be compared; empty for a quiet machine, for an
     accuracy run and where nothing was recorded. `result`: the content of a result.json."""
-    load, seconds = result.get("load"), _number(result, "duration_s")
+    load, seconds = result.get("load"), number_of(result.get("duration_s"))
     if not isinstance(load, Mapping) or not seconds or result.get("metric") is None:
         return ()
     found = _others(result, load, seconds)
-    swapped = _number(load, "swapped_bytes") or 0.0
+    swapped = number_of(load.get("swapped_bytes")) or 0.0
     if swapped and swapped >= MIN_SWAPPED_BYTES_PER_S * seconds:  # a clock that was set makes any number of seconds
         found.append(Disturbance("{} of memory were swapped", _size(swapped)))
-    slower = 100.0 - (_number(load, "probe_slowest_percent") or 100.0)
+    slower = 100.0 - (number_of(load.get("probe_slowest_percent")) or 100.0)
     if slower >= MIN_SLOWDOWN_PERCENT and is_steady_load(result):
         words = "a core was up to {} slower at times (clock, heat, or other virtual machines on its host)"
         found.append(Disturbance(words, _percent(slower), slower))
@@ -148,7 +144,7 @@ def disturbances(result: Mapping[str, Any]) -> tuple[Disturbance, ...]:
         ("heat_throttled_percent", "heat slowed the CPU down for {} of the time"),
         ("quota_throttled_percent", "a CPU quota (cgroup) stopped the run in {} of its periods"),
     ):
-        percent = _number(load, key) or 0.0
+        percent = number_of(load.get(key)) or 0.0
         if percent >= MIN_HELD_BACK_PERCENT:
             found.append(Disturbance(words, _percent(percent), percent))
     step_s = clock_step_s(result)
@@ -166,9 +162,9 @@ def _on_gpus(load: Mapping[str, Any]) -> list[Disturbance]:
     found = []
     for gpu in load.get("gpus") or ():
         name = f"GPU {gpu.get('index')}"
-        if (others := int(_number(gpu, "other_processes") or 0)) > 0:
+        if (others := int(number_of(gpu.get("other_processes")) or 0)) > 0:
             found.append(Disturbance(f"{{}} had {name} open", f"{others} other program{'s' * (others > 1)}"))
-        percent = _number(gpu, "heat_throttled_percent") or 0.0
+        percent = number_of(gpu.get("heat_throttled_percent")) or 0.0
         if percent >= MIN_HELD_BACK_PERCENT:
             words = f"heat or power supply slowed {name} down for {{}} of the time"
             found.append(Disturbance(words, _percent(percent), percent))

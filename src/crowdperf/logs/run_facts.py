@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from crowdperf.kit.records import number_of
 from crowdperf.logs.found_runs import FoundRun, RunFiles, files_of
 from crowdperf.logs.run_log import LoadGenLog, LogError, checked_by_summary, latency_keys, parse_detail_log
 from crowdperf.logs.score_lines import parse_scores
@@ -145,18 +146,14 @@ def _line_only(line: str, at: Evidence) -> Score:
     return Score(name="", value=None, target=None, upper_limit=None, is_passed=None, line=line, evidence=at)
 
 
-def _number(value: Any) -> float | None:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
 def _recorded_scores(content: Mapping[str, Any], line: str, at: Evidence) -> tuple[Score, ...]:
     """The scores in accuracy.json, which has the target of this very data set beside each; whatever else it holds."""
     return tuple(
         Score(
             name=str(metric.get("name")),
-            value=_number(metric.get("value")),
-            target=_number(metric.get("target")),
-            upper_limit=_number(metric.get("upper_limit")),
+            value=number_of(metric.get("value")),
+            target=number_of(metric.get("target")),
+            upper_limit=number_of(metric.get("upper_limit")),
             is_passed=passed if isinstance(passed := metric.get("passed"), bool) else None,
             line=line,
             evidence=at,
