@@ -26,7 +26,7 @@ from crowdperf.harness.base.model import Model
 from crowdperf.harness.base.score import Score
 from crowdperf.harness.base.tensors import Array, Infer, NetworkSpec
 from crowdperf.models.make_model import FRAMEWORKS, ModelRequest, write_model
-from crowdperf.standins.fitted_models import responses_of
+from crowdperf.standins.responses import responses_of
 
 _REPORTS = 5
 

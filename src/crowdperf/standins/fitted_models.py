@@ -14,7 +14,7 @@ import gzip
 import hashlib
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,19 +30,11 @@ from crowdperf.harness.base.tensors import Infer
 from crowdperf.harness.runner import registry
 from crowdperf.kit.whole_file import write_bytes_whole
 from crowdperf.models.model_json import describe_files, versions, write_model_info
+from crowdperf.standins.responses import responses_of
 
 PLACE = Path(__file__).with_name("fitted")
 BENCHMARKS = {"bert": "bert-99", "resnet50": "resnet50"}
 """The benchmark of each architecture that is here."""
-
-
-def responses_of(model: Any, networks: Mapping[str, Infer], dataset: Any, batch: int) -> Iterator[tuple[int, bytes]]:
-    """Yield the index and the bytes of each response, the samples taken in batches of `batch`."""
-    for start in range(0, dataset.count, batch):
-        indices = range(start, min(start + batch, dataset.count))
-        samples = model.preprocess(dataset.load(indices))
-        rows = model.predict(networks, model.collate(samples) if model.is_ragged else samples)
-        yield from ((index, row.tobytes()) for index, row in zip(indices, rows, strict=True))
 
 
 def with_weights(graph: onnx.ModelProto, old: type[np.floating[Any]], new: type[np.floating[Any]]) -> bytes:

@@ -14,7 +14,7 @@ from crowdperf.harness.base.model_facts import ModelFacts
 from crowdperf.harness.datasets.coco2014 import open_dataset
 from crowdperf.models.make_model import ModelRequest, build_modules
 from crowdperf.standins import fit_program, tokenizers
-from crowdperf.standins.fitted_models import responses_of
+from crowdperf.standins.responses import responses_of
 
 
 def make(request: ModelRequest, dataset_dir: Path) -> fit_program.Fitted:
