@@ -205,11 +205,48 @@ def test_fp16_keeps_corners_of_boxes_between_halves_of_a_pixel():
         [helper.make_tensor_value_info("boxes", kinds.FLOAT, [None, 4])],
         [numpy_helper.from_array(table.astype(np.float32), name) for name, table in tables.items()],
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    model = onnx.shape_inference.infer_shapes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]))
     given = {"distances": np.array([[0.125, -0.25, 0.0, 0.0625]], dtype=np.float32)}
-    (expected,), (found,) = (ReferenceEvaluator(one).run(None, given) for one in (model, quantize._halved(model)))
+    (expected,) = ReferenceEvaluator(model).run(None, given)
+    halved = quantize._halved(model)
+    (found,) = ReferenceEvaluator(halved).run(None, given)
     assert np.abs(found - expected).max() < 0.01
-    assert [kind.data_type for kind in quantize._halved(model).graph.initializer].count(kinds.FLOAT16) == 1
+    assert [kind.data_type for kind in halved.graph.initializer].count(kinds.FLOAT16) == 1
+
+
+@pytest.mark.parametrize("precision", ["fp16", "int8"])
+def test_weights_beyond_the_end_of_a_protobuf_message_lie_beside_the_file(toy, tmp_path, monkeypatch, precision):
+    infer = onnx.shape_inference.infer_shapes
+
+    def infer_of_a_message(model, *rest, **options):
+        """As onnx of a model of more than 2 GiB, of which none is made here."""
+        if sum(len(weight.raw_data) for weight in model.graph.initializer) > 1000:
+            raise ValueError("Failed to serialize proto")
+        return infer(model, *rest, **options)
+
+    monkeypatch.setattr(quantize, "_EXTERNAL_BYTES", 1000)
+    monkeypatch.setattr(onnx.shape_inference, "infer_shapes", infer_of_a_message)
+    monkeypatch.setattr("onnxruntime.transformers.float16.infer_shapes", infer_of_a_message)
+    (file,) = (file for name, file in read_model_facts(None, toy).files.items() if name == "text")
+    source = tmp_path / "large.onnx"
+    onnx.save(onnx.load(str(file.path)), str(source), save_as_external_data=True, location="weights", size_threshold=0)
+    files = model_json.describe_files({"text": [source, tmp_path / "weights"]})
+    model_json.write_model_info(tmp_path, {"framework": "onnx", "precision": "fp32", "files": files})
+    task = quantize.Task(
+        model_info=tmp_path / "model.json", output_dir=tmp_path / "out", precision=precision, method="dynamic"
+    )
+    made = json.loads(quantize.quantize(task).read_text())["files"]["text"]
+    assert [beside["file"] for beside in made["beside"]] == [f"large.{precision}.onnx.data"]
+    session = backend.onnxruntime.InferenceSession(tmp_path / "out" / made["file"])
+    inputs = {"ids": np.ones((2, 3), np.int64), "state": np.zeros((2, 12), np.float32)}
+    assert session.run(["scores"], inputs)[0].shape == (2, 3, 5)
+
+
+def test_the_size_of_a_message_is_that_of_its_parts():
+    """Of a message of more than 2 GiB onnx does not say the size."""
+    weights = [SimpleNamespace(ByteSize=lambda: 1_000_000_000)] * 2
+    assert quantize._is_large(SimpleNamespace(graph=SimpleNamespace(initializer=weights, node=[])))
+    assert not quantize._is_large(SimpleNamespace(graph=SimpleNamespace(initializer=weights[:1], node=[])))
 
 
 def test_the_provenance_names_model_data_set_and_samples(model_info, data, tmp_path):

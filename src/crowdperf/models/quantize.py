@@ -47,6 +47,7 @@ _TYPED_SCALES = 19
 _DYNAMIC_OPERATORS = ("MatMul", "Gemm", "LSTM", "Attention")
 _LAYERS = ("Conv", "ConvTranspose", "MatMul", "Gemm")
 _EXTERNAL_BYTES = 1_900_000_000
+"""Of weights, from which they lie in a file beside the ONNX file: a protobuf message ends at 2 GiB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +169,7 @@ def _write_network(
     if method == "dynamic":
         if has_convolutions:
             print(f"quantize: network {network} has convolutions, which dynamic int8 leaves in fp32", file=sys.stderr)
-        _write_dynamic(file.path, path)
+        _write_dynamic(file.path, path, _is_large(model))
     else:
         if calibration is None:
             raise HarnessError(
@@ -262,12 +263,13 @@ def _write_static(model: onnx.ModelProto, ranges: Mapping[str, Range], target: s
     )
     quantizer.quantize_model()
     if target == "tensorrt_fp16":
-        _save(_halved(onnx.version_converter.convert_version(quantizer.model.model, _TYPED_SCALES)), path)
+        typed = onnx.version_converter.convert_version(quantizer.model.model, _TYPED_SCALES)
+        _save(_halved(onnx.shape_inference.infer_shapes(typed)), path)
     else:
         quantizer.model.save_model_to_file(str(path), _is_large(quantizer.model.model))
 
 
-def _write_dynamic(source: Path, path: Path) -> None:
+def _write_dynamic(source: Path, path: Path, is_large: bool) -> None:
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     root = logging.getLogger()
@@ -281,18 +283,27 @@ def _write_dynamic(source: Path, path: Path) -> None:
             per_channel=True,
             reduce_range=not has_vnni(),
             weight_type=QuantType.QInt8,
-            use_external_data_format=False,
+            use_external_data_format=is_large,
         )
     finally:
         root.setLevel(level)
 
 
 def _write_half(source: Path, path: Path) -> None:
-    _save(_halved(onnx.load(str(source))), path)
+    _save(_halved(_with_shapes(source)), path)
+
+
+def _with_shapes(path: Path) -> onnx.ModelProto:
+    """Return the model with its shapes inferred before its external weights are read: onnx infers from at most
+    2 GiB."""
+    model: onnx.ModelProto = onnx.shape_inference.infer_shapes(onnx.load(str(path), load_external_data=False))
+    onnx.load_external_data_for_model(model, str(path.parent))
+    return model
 
 
 def _halved(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return the model in half precision with float32 inputs and outputs.
+    """Return the model, whose shapes are inferred, in half precision with float32 inputs and outputs. It is
+    changed itself.
 
     What follows the last layers stays in float32: fp16 has steps of half a pixel from 512 on,
     which move corners of boxes.
@@ -303,7 +314,7 @@ def _halved(model: onnx.ModelProto) -> onnx.ModelProto:
     ends = _ends(model)
     left = [node.name for node in model.graph.node if node.name in ends and node.op_type not in _LAYERS]
     halved: onnx.ModelProto = convert_float_to_float16(
-        model, keep_io_types=True, disable_shape_infer=False, node_block_list=left
+        model, keep_io_types=True, disable_shape_infer=True, node_block_list=left
     )
     _skip_halves(halved.graph)
     OnnxModel(halved).topological_sort()  # as ONNX asks; the converter puts its casts last
@@ -334,7 +345,9 @@ def _save(model: onnx.ModelProto, path: Path) -> None:
 
 
 def _is_large(model: onnx.ModelProto) -> bool:
-    return bool(model.ByteSize() > _EXTERNAL_BYTES)
+    graph = model.graph  # a message of more than 2 GiB cannot say its size
+    size_bytes: int = sum(part.ByteSize() for part in (*graph.initializer, *graph.node))
+    return size_bytes > _EXTERNAL_BYTES
 
 
 @program("quantize")
