@@ -4,6 +4,7 @@ import gzip
 import http.client
 import json
 import os
+import re
 import signal
 import socket
 import sqlite3
@@ -54,6 +55,17 @@ def test_a_volunteer_sends_a_result_and_sees_it(tmp_path: Path, members: dict[st
         assert lying.status_code == 422 and lying.json()["problems"][0]["rule"].startswith("V")
 
 
+def with_own_logs(members: dict[str, bytes], number: int) -> dict[str, bytes]:
+    """The same result as if the 97th percentile of each run had been `number` ns higher, without the records of runs,
+    which have the digests of the logs: a collector keeps no log twice."""
+    percentile = re.compile(rb"""(97\.00.percentile[ a-z_()]*(?:", "value")?\s*: |"p97_ns": ?)(\d+)""")
+    return {
+        name: percentile.sub(lambda found: found[1] + b"%d" % (int(found[2]) + number), content)
+        for name, content in members.items()
+        if not name.endswith("record.json")
+    }
+
+
 def sent(url: str, content: bytes, token: str) -> tuple[int, dict[str, Any]]:
     """The answer to an upload; raises OSError or HTTPException where there is none."""
     connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=30)
@@ -94,7 +106,7 @@ def test_a_collector_greets_answers_and_ends(tmp_path: Path, monkeypatch: pytest
 def test_what_was_kept_is_there_after_a_kill(tmp_path: Path, members: dict[str, bytes]) -> None:
     """Bundles are sent by four clients; the server is killed three times meanwhile; every 201 is there afterwards."""
     database = tmp_path / "results.sqlite"
-    bundles = [signed_again(members, new_key()) for _ in range(200)]
+    bundles = [signed_again(with_own_logs(members, number), new_key()) for number in range(200)]
     kept: list[dict[str, Any]] = []
     for part in range(4):
         with running(database) as started:
