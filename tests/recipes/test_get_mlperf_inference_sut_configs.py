@@ -158,6 +158,14 @@ def _record(path: str, number: int) -> None:
     recorded_targets.record(Path(path), entry)
 
 
+@pytest.mark.parametrize(
+    "place", ["none.yaml", "file/none.yaml"], ids=["no file", "below a file, as with HOME=/dev/null"]
+)
+def test_where_there_is_no_file_nothing_is_recorded(tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").touch()
+    assert recorded_targets.read(tmp_path / place) == {}
+
+
 def test_calls_that_record_at_the_same_time_all_find_their_value(tmp_path):
     path = tmp_path / "a" / "config.yaml"
     context = multiprocessing.get_context("fork")

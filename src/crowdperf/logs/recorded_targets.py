@@ -55,7 +55,7 @@ def read(path: Path) -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
                 raise ValueError(f"{model}: found a YAML {type(rows).__name__}; allowed: a mapping of scenarios")
             for scenario, row in rows.items():
                 _check(row, str(scenario), f"{model}: {scenario}")
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, ValueError) as error:
         raise BadFile(f"cannot read {path}: {error}\nhint: correct or remove {path}") from error
