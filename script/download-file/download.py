@@ -110,7 +110,7 @@ def unreachable(urls: tuple[str, ...], proxies: Mapping[str, str]) -> list[str]:
     """Return why the server of each address cannot be reached; empty when one of them may be reached.
 
     A proxy has its own way to the servers, and a server that does not answer in time may do so later: neither counts.
-    Raises inputs.InputError for what is no address.
+    Raises inputs.InputError if it is not an address.
     """
     names = {name.lower().removesuffix("_proxy") for name in (*getproxies(), *proxies)}
     if names & {"http", "https", "all"}:

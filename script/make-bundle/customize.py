@@ -45,7 +45,7 @@ def command_of(text: str) -> list[str]:
 
 
 def output_of(given: Path | None) -> Path:
-    """The file to write. Raises BundleError for a folder, and for an existing file that nobody named."""
+    """The file to write. Raises BundleError for a folder, and for an existing file without --output."""
     output = given or Path.cwd() / f"crowdperf-bundle{SUFFIX}"
     if output.is_dir():
         raise BundleError(f"--output={output} is a folder\nhint: --output={output / f'crowdperf-bundle{SUFFIX}'}")

@@ -153,7 +153,7 @@ def _check_test_inputs(i: Mapping[str, Any], tests: Sequence[Mapping[str, Any]])
 def chosen_tests(recipe: Recipe, i: Mapping[str, Any]) -> list[tuple[int, Mapping[str, Any]]]:
     """The selected tests of a recipe with their numbers, from 1.
 
-    Raises RequestError for a bad number, MetaError for what is no list of mappings.
+    Raises RequestError for a bad number, MetaError if `run_inputs` is not a list of mappings.
     """
     tests = Reader(recipe.meta.get("tests"), f"{recipe.meta_path}: tests").rows("run_inputs")
     numbered = [(number, test.source) for number, test in enumerate(tests, start=1)]

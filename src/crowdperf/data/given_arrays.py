@@ -20,8 +20,8 @@ _DAMAGE = (
     OSError, ValueError, KeyError, IndexError, TypeError, SyntaxError, MemoryError, zipfile.BadZipFile, zlib.error,
     RuntimeError,
 )  # fmt: skip
-"""What a file that is no archive of arrays raises. RuntimeError: encrypted, packed by an unknown method, or nested too
-deep."""
+"""The errors of a file that is not an archive of arrays. RuntimeError: encrypted, packed by an unknown method, or
+nested too deep."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
